@@ -1,3 +1,3 @@
-"""Keep an AI agent's work alive across its sessions."""
+"""Rekindle keeps an AI agent's work alive across its sessions."""
 
 __version__ = "0.1.0"

@@ -172,7 +172,7 @@ def open_agents(
 ) -> tuple[Project, AgentStore, list[str]]:
     """Return the project, its store and the named agents, or all agents.
 
-    With `by_folder`, return only the agent that works in the current folder, if there is one.
+    With `by_folder`, return only the agent that works in the current folder, if any.
     """
     project = config.load_project(find_current_folder())
     names = [project.require_agent(name) for name in dict.fromkeys(agents)]

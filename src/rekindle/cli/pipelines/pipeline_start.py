@@ -166,7 +166,7 @@ def _note_uncommitted(project: Project, pipeline: str) -> None:
 def _follow(
     project: Project, reader: RunReader, store: FileStore, folder: RunFolder, *, as_json: bool
 ) -> int:
-    """Show a run until it is over, and return the exit code. Ctrl-C leaves it running."""
+    """Show a run until it ends, and return the exit code. Ctrl-C leaves it running."""
     name = f"{folder.pipeline} {folder.run}"
     keeper = CoordinatorKeeper(project, folder)
     try:

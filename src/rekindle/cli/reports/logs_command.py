@@ -171,10 +171,9 @@ class _TurnLog:
                     )
 
     def _read_outputs(self) -> Iterator[LogItem]:
-        """Yield the output of recent launches that have no transcript except the supervisor's.
+        """Yield the output of recent launches that have only the supervisor's transcript.
 
-        These are the latest launch and, if the latest one started after the last call, the one
-        before it.
+        These are the latest launch and, if it started after the last call, the one before it.
         """
         projection = self._store.read(self._name).projection
         launches = sorted(projection.attempts.values(), key=lambda launch: launch.seq)

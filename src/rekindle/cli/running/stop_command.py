@@ -134,7 +134,7 @@ def load_to_stop() -> Project:
     """Return the project in which to stop agents, normally the nearest one.
 
     An agent may have created a manifest in a subfolder. If nothing is running in the nearest
-    project and the user has not accepted it, return the project further up that has running agents.
+    project and the user has not accepted it, return the nearest parent project with running agents.
 
     Raises:
         ManifestMissingError: Agents are running in a nearer folder whose manifest is missing.

@@ -111,7 +111,7 @@ def _find_start_timeout(registered: RegisteredAgent, activity: str) -> float:
     """Return the timeout for a host to start an activity, in seconds.
 
     If the agent's work exists only on that host, the timeout is at least the heartbeat timeout.
-    Briefs get more time: many of them are due at the same time, and a busy host is not a dead one.
+    Briefs get more time, because many are due at the same time and a host may be busy.
     """
     least = FLEET_BRIEF_SECONDS if activity == "write_brief" else FLEET_HOST_SECONDS
     heartbeat = registered.definition.heartbeat_seconds

@@ -183,7 +183,7 @@ class AgentWorkflow:
             )
 
     async def _continue_on_host(self) -> None:
-        """Let a host continue: the one with the workspace, or else any host in the pool."""
+        """Continue on the host that has the workspace, or else on any host in the pool."""
         host = self._registered.host or await self._find_host()
         if not host:
             return

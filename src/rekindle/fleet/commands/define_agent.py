@@ -37,7 +37,7 @@ def define_agent(project: Project, fleet: FleetSettings, name: str) -> AgentDefi
 
 
 def define_shared(project: Project, fleet: FleetSettings) -> AgentDefinition:
-    """Return what all workers of a pipeline share: the files and limits of an empty entry."""
+    """Return the definition that all workers of a pipeline share, without any agent's settings."""
     return _define(project, fleet, None)
 
 
@@ -66,7 +66,7 @@ def _define(project: Project, fleet: FleetSettings, entry: AgentEntry | None) ->
 def publish_workspace(
     project: Project, fleet: FleetSettings, name: str, generation: int, say: Callable[[str], None]
 ) -> list[AnyEvent]:
-    """Push the agent's folder as it is for the first host, and return the events to record.
+    """Push the agent's current folder for the first host, and return the events to record.
 
     Without this push, the first host would start from the last commit that a person pushed.
     """
@@ -124,7 +124,7 @@ def _require_no_secrets(project: Project) -> None:
 
 
 def find_files_with_secrets(project: Project, name: str) -> list[str]:
-    """Return the files whose secrets are removed before hosts get them."""
+    """Return the files from which secrets are removed before hosts get them."""
     texts = _read_files(project, project.manifest.agents[name])
     return [file for file, text in _redact_files(project, texts).items() if texts[file] != text]
 

@@ -37,7 +37,7 @@ def register_run(
 
     Raises:
         UsageError: There is no git remote, or no commit.
-        ManifestError: A key of the pipeline does not work on a fleet.
+        ManifestError: A key in the pipeline is not supported on a fleet.
         WorkspaceError: The remote refuses the push.
     """
     template = define_template(project, fleet, name, text)
@@ -69,10 +69,10 @@ def define_template(
 
 
 def require_remote(project: Project) -> RemoteLocation:
-    """Return the git remote that the hosts and this project share.
+    """Return the git remote that this project shares with the hosts.
 
     Raises:
-        UsageError: There is none.
+        UsageError: There is no git remote.
     """
     remote = find_remote(project.path)
     if remote is None:

@@ -91,7 +91,7 @@ class AgentClient:
         """Register an agent on the fleet, starting from `projection` and `new_events`.
 
         No worker has to be running. Lease numbers start above both the projection's generation and
-        `generation`, so that a lease from an earlier stay on the fleet never becomes valid again.
+        `generation`, so that a lease from an earlier registration never becomes valid again.
 
         Raises:
             OwnershipError: The agent is already on the fleet; nothing was changed.

@@ -77,8 +77,8 @@ class WorkBranch:
             if pushed and not copy.has(pushed.revision):
                 # A person moved the branch. The remote may still have the revision.
                 self._remote.fetch(copy, pushed.revision)
-            # On the first attempt, the branch may be from an earlier stay on the fleet, with a
-            # higher generation.
+            # On the first attempt, the branch may be from an earlier registration, with a higher
+            # generation.
             if remote.work and (pushed or attempt):
                 self._refuse_successor(copy, remote.work)
             tree, position = self._arrange_folder(copy, remote, pushed)
@@ -93,8 +93,8 @@ class WorkBranch:
     def publish(self, never: Iterable[str] = ()) -> PushedWork:
         """Push a person's folder, as it is, for the first host. The folder is not changed.
 
-        An existing branch from an earlier stay becomes a parent commit. An error is raised if a
-        path in `never`, relative to the repository, would be pushed.
+        An existing branch from an earlier registration becomes a parent commit. An error is raised
+        if a path in `never`, relative to the repository, would be pushed.
         """
         copy = WorkingCopy(self._folder)
         position = copy.read_head()
@@ -180,7 +180,7 @@ class WorkBranch:
     def _claim_with(self, copy: WorkingCopy, position: HeadPosition, last: str = "") -> PushedWork:
         """Push the work tree on top of the branch, unless another host has claimed the branch.
 
-        Without a `last` push from this host, the branch may be from an earlier stay on the fleet.
+        Without a `last` push from this host, the branch may be from an earlier registration.
         """
         with copy.capture() as captured:
             tree = captured.tree
@@ -272,7 +272,7 @@ class WorkBranch:
         tree: str,
         safe: tuple[str, ...],
     ) -> None:
-        """Save unpushed files and commits from an earlier stay under a ref, then replace them."""
+        """Save this host's unpushed files and commits under a ref before they are replaced."""
         last = copy.find_ref(f"{self._ours}/pushed")
         was_pushed = last and last.tree == captured.tree and copy.is_kept((last.oid,), by=safe)
         tip = copy.find_ref(f"refs/heads/{target.branch}") if target.branch else None

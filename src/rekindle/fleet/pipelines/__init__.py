@@ -1,1 +1,1 @@
-"""Runs of pipelines on a fleet: their workflow, and what hosts do for it."""
+"""Pipeline runs on a fleet: their workflow, and the tasks that hosts perform for it."""

@@ -1,4 +1,4 @@
-"""A run of a pipeline on a host: a clone of its repository, and a copy of the run's folder.
+"""A pipeline run on a host, with a clone of its repository and a copy of the run's folder.
 
 The git remote is the source of truth, so any host can do the next task. Everything here can be
 recreated. Refs on the remote, below `refs/rekindle/pipelines/PIPELINE/RUN/`:
@@ -55,12 +55,12 @@ class HostRun:
         return make_run_refs(self.definition.pipeline, self.definition.run)
 
     def fetch(self, *patterns: str) -> dict[str, str]:
-        """Bring refs of the remote here: by default, all refs of the run. Return their commits."""
+        """Fetch refs from the remote (default: all refs of the run), and return their commits."""
         remote = RemoteRepository(self._url, "")
         return remote.copy_refs(self.clone, *(patterns or (f"{self.refs}*",)))
 
     def push(self, ref: str, commit: str) -> None:
-        """Set a ref here and on the remote."""
+        """Set a ref in the clone and on the remote."""
         remote = RemoteRepository(self._url, ref)
         expected = remote.look().work
         if expected != commit and not remote.push(self.clone, commit, expected):
@@ -84,7 +84,7 @@ class HostRun:
         return PushedWork(revision, began.commit, branch)
 
     def write_outputs(self) -> None:
-        """Write the outputs of all workers that are done to the run's folder."""
+        """Write the outputs of all finished workers to the run's folder."""
         for (step, _), worker in self.state.workers.items():
             if worker.status != "done" or not self.definition.find_step(step).outputs:
                 continue
@@ -92,7 +92,7 @@ class HostRun:
             write_tree(self.clone, ref, self.folder.outputs)
 
     def commit_files(self, files: Iterable[tuple[str, str]], parent: str, message: str) -> str:
-        """Return a commit with these files: the path and the blob of each."""
+        """Create a commit from paths and their blobs, and return its id."""
         lines = b"".join(os.fsencode(f"{_FILE} {blob} 0\t{path}\0") for path, blob in files)
         with self.hold_index() as index:
             self.clone.call("update-index", "-z", "--index-info", stdin=lines, index=index)

@@ -1,4 +1,4 @@
-"""Tasks that the workflow of a pipeline gives to hosts, and their task queue."""
+"""Tasks that a pipeline's workflow gives to hosts, and their task queue."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -23,14 +23,14 @@ def make_pipeline_queue(pool: str) -> str:
 
 
 def make_pipeline_id(namespace: str, pipeline: str, run: int) -> str:
-    """Return the id of a run's workflow. No agent has it, because their names contain no slash."""
+    """Return the id of a run's workflow. It contains slashes, so it cannot be an agent's id."""
     return f"{namespace}/pipelines/{pipeline}/{run}"
 
 
 async def run_task(
     task: str, arguments: Sequence[Any], kind: type[T], heartbeat_seconds: float
 ) -> T:
-    """Let a host of the pool do a task, and repeat it until a host has done it."""
+    """Run a task on a host in the pool, and retry until it succeeds."""
     result: T = await workflow.execute_activity(
         task,
         args=[workflow.info().workflow_id, *arguments],

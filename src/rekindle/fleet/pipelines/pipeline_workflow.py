@@ -1,4 +1,4 @@
-"""Workflow for one run of a pipeline on a fleet, which stores its log and decides what is due.
+"""Workflow for one pipeline run on a fleet, which stores the log and decides what is due.
 
 It uses the same `fold` and `decide` as the coordinator on a single host. Hosts do everything else:
 they create the agents, check their results and merge them in git. Only names, numbers and commit
@@ -55,11 +55,11 @@ class PipelineWorkflow:
         self._begun = set(registered.begun)
         self._reports = dict(registered.reports)
         self._tasks: dict[_TaskKey, asyncio.Task[None]] = {}
-        """Tasks that a host is doing, by what they are for."""
+        """Tasks in progress on hosts, by purpose."""
         self._stopped: set[tuple[str, int]] = set()
-        """Agents and attempts that were told to stop."""
+        """Agent and attempt of each worker that was sent a stop command."""
         self._look: datetime | None = None
-        """Time at which to look for a person's merge again."""
+        """When to check for a person's merge again."""
         self._changes = 0
         """Number of reports, commands and finished tasks."""
 
@@ -100,7 +100,7 @@ class PipelineWorkflow:
         self._changes += 1
 
     def _start_due_tasks(self) -> datetime | None:
-        """Start everything that is due. Return the time at which to decide again, if any."""
+        """Start all tasks that are due. Return when to decide again, or None."""
         for worker_id, worker in self._state.list_running():
             self._follow_worker(worker_id, worker)
         times = []
@@ -145,7 +145,7 @@ class PipelineWorkflow:
                 pass
 
     def _follow_worker(self, worker_id: WorkerId, worker: WorkerState) -> None:
-        """Create a worker that does not exist yet, or check one that has reported its end."""
+        """Create a worker if it does not exist yet, or check it if it has reported its end."""
         step, key = worker_id
         place = (worker.agent, worker.attempt)
         began = WorkerBegan(
@@ -163,7 +163,7 @@ class PipelineWorkflow:
         if report is None or report.attempt != worker.attempt:
             return
         self._record_spending(worker_id, worker, report)
-        # A person who stopped the agent may continue it.
+        # If a person stopped the agent, that person may still continue it.
         is_stopped = report.state == "stopped" and place in self._stopped
         if report.state == "over" or is_stopped:
             check = self._record("check_worker", began, WorkerEnded)
@@ -172,7 +172,7 @@ class PipelineWorkflow:
     def _record_spending(
         self, worker_id: WorkerId, worker: WorkerState, report: WorkerReport
     ) -> None:
-        """Record spending and usage limits that are new."""
+        """Record new spending and new usage limits."""
         step, key = worker_id
         harness = self._find_harness(step, key)
         limit = self._state.limits.get(harness)
@@ -196,7 +196,7 @@ class PipelineWorkflow:
         return plan.merge_harness if key in MERGE_KEYS.values() else plan.harness
 
     def _watch_merges(self) -> datetime | None:
-        """Look for the merges that a person was asked to make. Return the time to look again."""
+        """Check for merges that a person was asked to make. Return when to check again, or None."""
         waiting = [
             (step, stage)
             for step, stage in sorted(self._state.asked)
@@ -212,7 +212,7 @@ class PipelineWorkflow:
         return self._look
 
     def _start(self, key: _TaskKey, work: Coroutine[Any, Any, None]) -> None:
-        """Start a task, unless one for the same purpose is running."""
+        """Start a task, unless a task for the same purpose is running."""
         if key in self._tasks:
             work.close()
             return
@@ -224,7 +224,7 @@ class PipelineWorkflow:
         self._changes += 1
 
     def _collect_tasks(self) -> None:
-        """Forget finished tasks, and raise the error of one that failed, which is a bug."""
+        """Remove finished tasks. If a task failed, raise its error, because that is a bug."""
         for key, task in [*self._tasks.items()]:
             if task.done():
                 del self._tasks[key]
@@ -238,7 +238,7 @@ class PipelineWorkflow:
         return await run_task(task, arguments, kind, seconds)
 
     async def _record(self, task: str, argument: msgspec.Struct, kind: Any) -> None:
-        """Let a host do a task, and append the event that it returns."""
+        """Run a task on a host, and append the event that it returns."""
         self._append(await self._ask(task, (argument,), kind))
 
     async def _begin(self, began: WorkerBegan) -> None:

@@ -1,4 +1,4 @@
-"""Check the result of a worker on a fleet, from its log and the work that its host has pushed."""
+"""Check a fleet worker's result, using its log and the work that its host pushed."""
 
 import os
 from pathlib import PurePosixPath
@@ -28,7 +28,7 @@ from rekindle.thresholds.pipeline_limits import (
 )
 
 _ENDS_WITH_RESULT = {"done", "claimed", "cycles"}
-"""Reasons with which the run of a worker's agent ends and leaves a result to check."""
+"""Reasons for an agent's run to end that leave a result to check."""
 
 
 class PushedFile(msgspec.Struct, frozen=True):
@@ -37,7 +37,7 @@ class PushedFile(msgspec.Struct, frozen=True):
 
 
 class PushedResult:
-    """The result of one attempt."""
+    """The pushed result of one attempt of a worker."""
 
     def __init__(self, run: HostRun, began: WorkerBegan, agent: RegisteredAgent) -> None:
         self._run, self._began, self._agent = run, began, agent
@@ -96,10 +96,10 @@ class PushedResult:
         return str(PurePosixPath(self._run.registered.agent.within) / file)
 
     def _find_file(self, file: str) -> PushedFile | None:
-        """Return a file of the pushed work, or None if it is missing or not a plain file."""
+        """Return a file from the pushed work, or None if it is missing or not a regular file."""
         query = ("ls-tree", "-z", "-l", "--full-tree", self._revision, "--", self._place(file))
         about = os.fsdecode(self._run.clone.call(*query)).partition("\t")[0]
-        if not about.startswith("100"):  # the mode of a file
+        if not about.startswith("100"):  # not a regular file
             return None
         _mode, _type, blob, size = about.split()
         return PushedFile(blob, int(size))
@@ -123,7 +123,7 @@ class PushedResult:
         return clone.commit(tree, (self._head,), f"Work of {self._began.agent}\n", author)
 
     def _explain_files(self, files: dict[str, PushedFile | None]) -> str:
-        """Return why an output is missing, or a contract is broken, or ""."""
+        """Return which output is missing or which contract is broken, or ""."""
         for name, path in (self._step.outputs or {}).items():
             file = files[name]
             if file is None:
@@ -134,7 +134,7 @@ class PushedResult:
 
     def _explain_contract(self, contract: StepContract) -> str:
         if contract.type == "test_suite":
-            return ""  # it was a part of the agent's `until:`
+            return ""  # already checked by the agent's `until:`
         source = contract.source or ""
         file = self._find_file(source)
         if file is not None and file.size > CONTRACT_BYTES:
@@ -149,7 +149,7 @@ class PushedResult:
             return str(error)
 
     def _find_unmerged(self, commit: str) -> str:
-        """Return why a worker has not merged all changes, or ""."""
+        """Return which commits a worker has not merged, or ""."""
         plan, state = self._run.definition.plan, self._run.state
         stage = next(stage for stage, key in MERGE_KEYS.items() if key == self._began.worker)
         missing = [
@@ -162,7 +162,7 @@ class PushedResult:
         return ""
 
     def _push(self, commit: str, files: dict[str, PushedFile | None]) -> None:
-        """Push the result and the outputs, which any host may need."""
+        """Push the result and the outputs, because any host may need them."""
         run, began = self._run, self._began
         key = began.worker if _is_matrix(self._step) else None
         blobs = [

@@ -1,4 +1,4 @@
-"""Define the agent of a worker on a fleet: its manifest, its prompt and its limits."""
+"""Define the agent for a worker on a fleet: its manifest, prompt and limits."""
 
 import shlex
 from collections.abc import Callable
@@ -34,7 +34,7 @@ def define_worker(
     worker: PipelineWorker,
     now: datetime,
 ) -> tuple[AgentEntry, AgentDefinition]:
-    """Return the entry and the definition of a worker's agent."""
+    """Return the manifest entry and the definition of a worker's agent."""
     shared = registered.agent
     entry = _make_entry(registered, state, began, now)
     relay = shared.limits.runtime.relay
@@ -56,8 +56,8 @@ def define_worker(
 def find_check(step: PipelineStep) -> list[str] | None:
     """Return the command that decides whether a worker is done, or None.
 
-    On a fleet, only the host that runs the agent has its folder. Therefore a `test_suite` contract
-    is a part of the agent's `until:`.
+    On a fleet, only the host that runs the agent has its folder. Therefore, `test_suite` contracts
+    are part of the agent's `until:` command.
     """
     own = step.until if step.run is None else step.run
     tests = [contract.command for contract in step.contracts if contract.type == "test_suite"]
@@ -89,7 +89,7 @@ def _make_entry(
 
 
 def _render_manifest(text: str, agent: str, entry: AgentEntry) -> str:
-    """Return the operator's manifest, but with this agent only, and without pipelines."""
+    """Return the operator's manifest with only this agent, and without pipelines."""
     data: dict[str, Any] = dict(yaml_lines.parse(text, MANIFEST_FILE).data)
     data.pop("pipelines", None)
     own = msgspec.to_builtins(entry, enc_hook=validation.encode_custom)
@@ -98,7 +98,7 @@ def _render_manifest(text: str, agent: str, entry: AgentEntry) -> str:
 
 
 def _drop_missing(value: Any) -> Any:
-    """Return a value without the keys that are not set."""
+    """Remove the keys that are not set from a value."""
     if isinstance(value, dict):
         return {key: _drop_missing(part) for key, part in value.items() if part is not None}
     return value

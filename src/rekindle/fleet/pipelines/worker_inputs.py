@@ -1,7 +1,8 @@
-"""Give a worker on a fleet its prompt, and the files of earlier steps that the prompt names.
+"""Provide a worker on a fleet with its prompt and the files that the prompt names.
 
-The files are pushed as a commit, which the worker's host writes beside the worker's clone. The
-prompt names them by a path relative to the clone, because the host is not known yet.
+The files are outputs of earlier steps. They are pushed as a commit, and the worker's host writes
+them next to the worker's clone. The prompt names them by a path relative to the clone, because the
+host is not known yet.
 """
 
 from pathlib import Path, PurePosixPath
@@ -38,7 +39,7 @@ def prepare_inputs(run: HostRun, began: WorkerBegan) -> tuple[str, str]:
 
 
 def _is_named(path: Path, shown: str, prompt: str) -> bool:
-    """Return whether a prompt names a file, or its folder."""
+    """Return whether a prompt mentions a file or one of its folders."""
     return any(f"{shown}/{name}" in prompt for name in (path, *path.parents[:-1]))
 
 
@@ -47,7 +48,7 @@ def _read_output(path: Path) -> bytes:
 
 
 def _write_items(run: HostRun, step: str) -> None:
-    """Write the items of a matrix step, which another host may have read."""
+    """Write the items of a matrix step on this host, because another host may have read them."""
     matrix = run.definition.find_step(step).matrix
     if matrix is not None and step in run.state.items:
         data = durable_files.read_user_file(find_list(run, matrix), MATRIX_BYTES + 1)
@@ -55,7 +56,7 @@ def _write_items(run: HostRun, step: str) -> None:
 
 
 def find_list(run: HostRun, matrix: Matrix) -> Path:
-    """Return the path of a matrix's list of items in the run's folder."""
+    """Return the path of a matrix's item list in the run's folder."""
     source, _, output = matrix.source.partition(".")
     file = (run.definition.find_step(source).outputs or {})[output]
     return run.folder.find_output(source, output, file, None)

@@ -3,8 +3,7 @@
 After a failed fsync, the same descriptor is never synced again: the kernel may have dropped the
 dirty pages, and a second fsync would report success for lost bytes.
 
-Links below `.rekindle` are never followed, even if an agent replaces folders meanwhile
-(`safe_folders`).
+Links below `.rekindle` are never followed, even while an agent replaces folders (`safe_folders`).
 """
 
 import errno

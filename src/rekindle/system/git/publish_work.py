@@ -87,8 +87,8 @@ def _select_changes(
             wanted[name] = commit
         elif name.startswith(_HEADS) and (name != work or commit != head):
             # Copy the agent's other branches too, so that no commit is lost with the clone. Encode
-            # slashes, because git cannot store both `a` and `a/b`, even if one of them was removed
-            # meanwhile.
+            # slashes, because git cannot store both `a` and `a/b`, even if the agent has removed
+            # one of them.
             wanted[f"{own}heads/{quote(name.removeprefix(_HEADS), safe='')}"] = commit
         elif name == "refs/stash" or (name.startswith(_TAGS) and name not in present):
             wanted[f"{own}{quote(name.removeprefix('refs/'), safe='')}"] = commit

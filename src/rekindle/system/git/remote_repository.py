@@ -131,9 +131,9 @@ class RemoteRepository:
             self._call_git(("fetch", *quiet, "--", self._url, *wanted), folder=place, borrowed=copy)
 
     def copy_refs(self, copy: WorkingCopy, *patterns: str) -> dict[str, str]:
-        """Set the refs that match a pattern as they are on the remote. Return their commits.
+        """Update local refs that match a pattern from the remote, and return their commits.
 
-        A pattern is a ref, or ends with `*`. Local refs that the remote does not have are kept.
+        A pattern is a ref, or ends with `*`. Local refs that are not on the remote are kept.
         """
         starts = tuple(pattern.removesuffix("*") for pattern in patterns)
         # Git also lists refs that only contain a pattern.
@@ -203,7 +203,7 @@ class RemoteRepository:
 
     @contextmanager
     def _borrow_objects(self, copy: WorkingCopy) -> Iterator[Path]:
-        """Create a repository that shares another one's objects, but not its configuration."""
+        """Create a repository that shares the objects of another, but not its configuration."""
         copy.refuse_link()
         with _make_empty_folder() as place:
             (place / "refs").mkdir()

@@ -356,9 +356,9 @@ class CapturedTree:
             self.tree = self._take_paths("-A", "-f", *listed, stdin=os.fsencode(given))
 
     def restore_paths(self, commit: str, paths: Sequence[str]) -> str:
-        """Return the captured tree, but with some files as they are in a commit, or without them.
+        """Return the captured tree with these paths replaced by their version in a commit.
 
-        The work tree is not changed.
+        Paths that are not in the commit are removed. The work tree is not changed.
         """
         if not paths:
             return self.tree

@@ -58,7 +58,7 @@ class ForkedChild:
     def kill(self) -> None:
         """Kill the child if it is still running."""
         # If a signal arrived between reaping the child and forgetting its pid, the cleanup would
-        # kill that pid again, and it may then belong to another process.
+        # kill that pid again, although another process may have it by then.
         with stop_signals.defer_signals():
             if self._pid:
                 os.kill(self._pid, signal.SIGKILL)

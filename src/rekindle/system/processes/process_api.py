@@ -1,6 +1,6 @@
-"""Choose the process functions for this host: `here` is one of two modules.
+"""Choose the process functions for this host.
 
-Both modules have the same functions, and the tests run both on Linux.
+`here` is one of two modules with the same functions. The tests run both modules on Linux.
 """
 
 import sys

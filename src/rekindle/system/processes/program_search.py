@@ -37,10 +37,10 @@ def make_safe_path(path: str | None = None) -> str:
 
 
 def order_path(path: str, is_last: Callable[[str], bool] = is_in_workspace) -> str:
-    """Return a PATH without relative folders, in which folders that match `is_last` come last.
+    """Return a PATH without relative folders, with folders that match `is_last` at the end.
 
     A CLI runs git, its interpreter and a shell outside its sandbox. It must not find them in the
-    workspace first, but programs that only the workspace has are still found.
+    workspace first, but programs that exist only in the workspace are still found.
     """
     entries = [entry for entry in path.split(os.pathsep) if Path(entry).is_absolute()]
     return os.pathsep.join(sorted(entries, key=is_last))
@@ -89,7 +89,7 @@ def resolve_command(argv: Sequence[str], path: str | None = None) -> tuple[str, 
 def find_missing_interpreter(program: str, folder: str) -> str:
     """Return a script's interpreter if it is not installed, or "".
 
-    The system's error only says that a file is missing, which sounds like the script itself.
+    The system only reports a missing file, which sounds like the script itself.
     """
     try:
         with open(Path(folder) / program, "rb") as file:  # noqa: PTH123 - as above

@@ -34,7 +34,7 @@ def find_runtime() -> tuple[str, ...]:
 
 
 def find_programs(words: Sequence[str], path: str, home: str) -> tuple[str, ...]:
-    """Return the folders in PATH, and those of the programs and files named in `words`."""
+    """Return the folders in PATH, and the folders of the programs and files named in `words`."""
     folders = [
         folder
         for folder in path.split(os.pathsep)
@@ -60,7 +60,7 @@ def _list_beside(file: Path) -> list[str]:
 
 
 def _with_targets(paths: Iterable[str]) -> tuple[str, ...]:
-    """Return these paths and the targets of those that are links."""
+    """Return these paths and, for each link, its target."""
     both = (one for path in paths for one in (path.rstrip("/") or "/", os.path.realpath(path)))
     return tuple(dict.fromkeys(both))
 

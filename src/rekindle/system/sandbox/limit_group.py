@@ -21,7 +21,7 @@ _INNER = "program"
 _OPTIONAL_FILES = ("memory.swap.max",)
 """Files that do not exist on a kernel without swap."""
 _ENTER = ("/bin/sh", "-c", 'echo 0 >"$1" && shift && exec "$@"', "sh")
-"""Command that moves itself into a group and then runs another command in its place."""
+"""Command that moves itself into a group and then executes another command."""
 
 
 def list_controllers() -> frozenset[str]:
@@ -70,7 +70,7 @@ class LimitGroup:
             raise
 
     def wrap(self, argv: Sequence[str]) -> list[str]:
-        """Return a command that enters the group and then runs `argv` in its place.
+        """Return a command that enters the group and then executes `argv`.
 
         If it cannot enter the group, it exits with an error.
         """
@@ -99,7 +99,7 @@ def sweep_leftovers(parent: Path) -> None:
 
 
 def _find_parent() -> Path | None:
-    """Return the delegated group with the most controllers, or None if none has any."""
+    """Return the delegated group with the most controllers, or None if there are no controllers."""
     groups = [group for group in control_group.find_delegated() if _list_available(group)]
     return max(groups, key=lambda group: len(_list_available(group)), default=None)
 

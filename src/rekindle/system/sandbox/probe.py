@@ -34,7 +34,7 @@ def require_sandbox() -> str:
 
 
 def find_obstacle() -> SandboxObstacle | None:
-    """Return why a sandbox cannot be created here, or None if creating one succeeded."""
+    """Return why a sandbox cannot be created here, or None if it can."""
     program = program_search.find_executable(bubblewrap.PROGRAM)
     if sys.platform != "linux" or program is None:
         return explain_obstacle(HostFacts(is_linux=sys.platform == "linux", is_installed=False))
