@@ -88,7 +88,7 @@ def watch_run(
 
 
 def watch_row(read: Callable[[], RunRow]) -> RunRow:
-    """Show a run's row until the run ends, and return the last row."""
+    """Show a run until it ends, and return its last row. `read` returns the current row."""
     row = read()
 
     def render() -> list[LineParts]:

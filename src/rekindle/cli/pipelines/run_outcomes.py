@@ -19,7 +19,7 @@ def finish_run(row: RunRow) -> int:
     """Return the exit code for a run that is done.
 
     Raises:
-        UnfinishedError: The run ended without being done.
+        UnfinishedError: The run did not finish successfully.
     """
     name = f"{row.pipeline} {row.run}"
     if row.state == "done":

@@ -26,7 +26,7 @@ _RESUMES = "failed-resumes"
 
 
 def decide(registered: RegisteredAgent, now: datetime) -> runs.Move:
-    """Return the agent's next step by the rules of the version that started its history."""
+    """Return the agent's next step, using the rules of the version that started its history."""
     projection, limits = registered.projection, registered.definition.limits
     # Check a patch only when it matters, because each check adds a marker to the history.
     counts = has_failed_resume(projection) and not workflow.patched(_RESUMES)

@@ -61,7 +61,7 @@ class ListedAgent(msgspec.Struct, frozen=True):
     pool: str
     cycle: int
     why: str = ""
-    """Why the run is over or paused; empty if the list does not contain a reason."""
+    """Why the run ended or is paused; empty if the list does not contain a reason."""
 
 
 class AgentClient:

@@ -30,7 +30,7 @@ from rekindle.fleet.engine.encryption_keys import EncryptionKey
 
 ENCODING = b"binary/encrypted"
 REFUSED_ENCODING = b"rekindle/refused"
-"""Encoding of the payload that replaces a refused one in `decode`."""
+"""Encoding of the placeholder that `decode` returns for a refused payload."""
 _KEY_ID = "rekindle-key"
 _NONCE_BYTES = 12
 _SCHEDULED = re.compile(r"-\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$", re.ASCII)

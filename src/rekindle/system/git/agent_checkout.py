@@ -257,12 +257,12 @@ class AgentCheckout:
 
 
 def _write_back_pointer(registration: Path, folder: Path) -> None:
-    """Record in a work tree's registration where its folder is."""
+    """Write the path of a work tree to its registration."""
     _replace_changed(registration / "gitdir", os.fsencode(folder / ".git") + b"\n")
 
 
 def _write_pointer(folder: Path, registration: Path) -> None:
-    """Record in a work tree where its registration is."""
+    """Write the path of a work tree's registration to the work tree."""
     _replace_changed(folder / ".git", os.fsencode(f"{_POINTER}{registration}\n"))
 
 

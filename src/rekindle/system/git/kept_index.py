@@ -64,7 +64,7 @@ class KeptIndex:
         """Hold the lock for this work tree's snapshots.
 
         Raises:
-            WorkspaceError: It is not free within `wait` seconds.
+            WorkspaceError: The lock is not free within `wait` seconds.
         """
         for folder in (self._folder.parent, self._folder):
             durable_files.make_folder(folder)

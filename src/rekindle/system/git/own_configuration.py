@@ -61,7 +61,7 @@ class RepositoryPlace(msgspec.Struct, frozen=True):
     """Value of `core.worktree`, which submodules set; empty if unset."""
 
     def make_environment(self, *, converts: bool = True) -> dict[str, str]:
-        """Return variables that make git use this repository with Rekindle's configuration.
+        """Return variables that make git use Rekindle's configuration for this repository.
 
         Without `converts`, attributes in the work tree do not change line endings or encodings.
         """

@@ -24,7 +24,7 @@ _HEADS, _TAGS = "refs/heads/", "refs/tags/"
 def publish_work(checkout: AgentCheckout, now: datetime) -> None:
     """Update the agent's branch and snapshots in the user's repository.
 
-    The branch is not moved while a work tree of the user has it checked out. A work tree shares its
+    The branch is not moved while the user has it checked out in a work tree. A work tree shares its
     refs with the user's repository, so nothing is copied for it.
     """
     if checkout.kind != "clone":

@@ -17,7 +17,7 @@ def require_program(manual: str) -> str:
     """Return the path of `gh`. `manual` tells the user what to do without it.
 
     Raises:
-        ProgramMissingError: It is not installed.
+        ProgramMissingError: `gh` is not installed.
     """
     program = program_search.find_executable(PROGRAM)
     if program is None:
@@ -31,7 +31,7 @@ def create_pull_request(
     """Create a pull request for a branch that was pushed, and return its address.
 
     Raises:
-        WorkspaceError: `gh` refused.
+        WorkspaceError: `gh` refused to create it.
     """
     with translate_os_errors(folder), tempfile.TemporaryDirectory(prefix="rekindle-") as place:
         file = Path(place) / "body.md"

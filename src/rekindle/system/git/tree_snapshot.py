@@ -239,7 +239,8 @@ class WorkingCopy:
         """Set the user's index to a commit, or empty it. The work tree is not changed."""
         self.refuse_link()
         if not head:
-            # An index of `read-tree --empty` refers to a tree that `git fsck` reports as missing.
+            # The index that `read-tree --empty` writes refers to a tree that `git fsck` reports as
+            # missing.
             durable_files.remove_file(self.index)
             return
         with (

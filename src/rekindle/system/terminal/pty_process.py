@@ -209,7 +209,7 @@ class TerminalChild:
 
 
 class TerminalProcesses(HostProcesses):
-    """Host processes whose program uses our terminal and gets its prompt as an argument.
+    """Starts programs that use our terminal and get their prompt as an argument.
 
     Raises:
         AgentError: There is no terminal. This is raised before anything is started.
@@ -278,7 +278,7 @@ class _ByteCopier:
                 return
 
     def say(self, words: bytes, seconds: float) -> None:
-        """Write Rekindle's own bytes after everything else."""
+        """Write Rekindle's own bytes after all other bytes."""
         self.rest += words
         self._is_over = True
         self.drain(seconds)
