@@ -55,7 +55,7 @@ class Project(msgspec.Struct, frozen=True):
 
     @property
     def declared_manifest(self) -> Manifest:
-        """Return the manifest without the workers of runs."""
+        """Return the manifest without the workers of pipeline runs."""
         agents = {name: self.manifest.agents[name] for name in self.declared_agents}
         return msgspec.structs.replace(self.manifest, agents=agents)
 

@@ -1,4 +1,4 @@
-"""`rekindle pipeline run`, `status`, `stop` and `resume` for a project on a fleet."""
+"""`rekindle pipeline` commands for a project on a fleet."""
 
 import time
 
@@ -58,7 +58,7 @@ def start_on_fleet(
 def show_on_fleet(
     project: Project, pipeline: str | None, number: int | None, *, watch: bool, as_json: bool
 ) -> None:
-    """Show the runs of the fleet, or one of them."""
+    """Show all runs on the fleet, or one of them."""
     runs = _open_runs(project)
     if pipeline is None:
         print_all([reading.row for reading in runs.read_all()], as_json=as_json)
@@ -74,7 +74,7 @@ def show_on_fleet(
 
 
 def stop_on_fleet(project: Project, pipeline: str, number: int | None) -> None:
-    """Stop a run of the fleet, and wait for its end for a while."""
+    """Stop a run on the fleet, and wait up to a limit for it to end."""
     require_operator(project)
     runs = _open_runs(project)
     reading = runs.find(pipeline, number, lambda reading: not reading.row.is_over, "to stop")
@@ -101,7 +101,7 @@ def resume_on_fleet(
     detach: bool,
     trust: bool,
 ) -> int:
-    """Continue a run of the fleet that was stopped or reached its budget."""
+    """Continue a run on the fleet that was stopped or reached its budget."""
     require_operator(project)
     ensure_trust(project, trust=trust)
     runs = _open_runs(project)
@@ -119,7 +119,7 @@ def resume_on_fleet(
 def open_events_on_fleet(
     project: Project, pipeline: str, number: int | None
 ) -> tuple[RunReading, FleetRunEvents]:
-    """Return a run of the fleet, and its logs."""
+    """Return a run on the fleet and its logs."""
     runs = _open_runs(project)
     reading = runs.find(pipeline, number)
     return reading, runs.open_events(reading.row)
@@ -128,7 +128,7 @@ def open_events_on_fleet(
 def clean_on_fleet(
     project: Project, pipeline: str, number: int | None, *, every: bool
 ) -> tuple[RunRow, CleanedRun]:
-    """Remove what a run left on the fleet."""
+    """Remove a finished run's workers and other leftovers from the fleet."""
     require_operator(project)
     runs = _open_runs(project)
     reading = runs.find(pipeline, number, lambda reading: reading.row.is_over, "that is over")
@@ -136,7 +136,7 @@ def clean_on_fleet(
 
 
 def open_results_on_fleet(project: Project, *, operator: bool) -> FetchedRuns:
-    """Return the project's runs, whose commits are fetched when a run is found."""
+    """Return the project's runs. Finding a run also fetches its commits."""
     if operator:
         require_operator(project)
     return FetchedRuns(project, _open_runs(project))
@@ -152,7 +152,7 @@ def _open_runs(project: Project) -> FleetRuns:
 
 
 def _follow(runs: FleetRuns, row: RunRow, *, as_json: bool) -> int:
-    """Show a run until it is over, and return the exit code. Ctrl-C leaves it running."""
+    """Show a run until it ends, and return the exit code. Ctrl-C leaves it running."""
     try:
         if as_json:
             follow_run(RunLog(runs.open_events(row)), as_json=True)

@@ -1,4 +1,4 @@
-"""`rekindle pipeline logs`."""
+"""`rekindle pipeline logs`: print the events of a run."""
 
 import sys
 import time
@@ -56,7 +56,7 @@ def logs(  # noqa: PLR0917 - one parameter per option
 
 
 def follow_run(run_log: RunLog, *, as_json: bool, keep: Callable[[], None] = lambda: None) -> None:
-    """Print new events until the run is over. `keep` is called before each read."""
+    """Print new events until the run ends. `keep` is called before each read."""
     while not run_log.is_over:
         keep()
         print_run_events(run_log.source, run_log.read_new(), as_json=as_json)
@@ -66,7 +66,7 @@ def follow_run(run_log: RunLog, *, as_json: bool, keep: Callable[[], None] = lam
 
 
 def print_run_events(source: EventSource, shown: list[RunEvent], *, as_json: bool) -> None:
-    """Print events of a run, one per line."""
+    """Print the events of a run, one per line."""
     for event in shown:
         if as_json:
             line = render_pipeline_output(
@@ -85,7 +85,7 @@ def print_run_events(source: EventSource, shown: list[RunEvent], *, as_json: boo
 
 
 def require_place(reading: RunReading, step: str | None, worker: str | None) -> None:
-    """Refuse a step or a worker that the run does not have."""
+    """Refuse a step or worker that is not part of the run."""
     ids = [known.id for known in reading.definition.plan.steps]
     if step is not None and step not in ids:
         raise NotFoundError(

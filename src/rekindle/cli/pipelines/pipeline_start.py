@@ -151,7 +151,7 @@ def resume(
 
 
 def _note_uncommitted(project: Project, pipeline: str) -> None:
-    """Print that the run does not contain the files that are not committed, if there are any."""
+    """Warn the user if the run does not include uncommitted files."""
     if project.manifest.pipelines[pipeline].base:
         return
     if changed := GitStatus(str(project.path)).changed():

@@ -1,4 +1,4 @@
-"""Read the events of a run and of its workers, on this host or on a fleet."""
+"""Read the events of a run and its workers, on this host or on a fleet."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Protocol
@@ -16,19 +16,19 @@ from rekindle.thresholds.screens import EVENTS_POLL_SECONDS
 
 
 class EventSource(Protocol):
-    """The logs of a run and of its workers."""
+    """The logs of a run and its workers."""
 
     pipeline: str
     run: int
     poll_seconds: float
-    """Time between two reads while a command follows the run."""
+    """Seconds between two reads while a command follows the run."""
 
     def read_lines(self) -> list[bytes]:
         """Return the lines of the run's log."""
         ...
 
     def read_entries(self, agent: str, since: int) -> Iterable[LogEntry]:
-        """Return the entries of a worker's log after a position."""
+        """Return the entries in a worker's log after a position."""
         ...
 
 
@@ -49,7 +49,7 @@ class StoredEvents:
 
 
 class RunEvent(msgspec.Struct, frozen=True):
-    """An event of a run, or of one of its workers."""
+    """An event of a run or one of its workers."""
 
     event: Event | UnknownEvent
     line: bytes
@@ -57,14 +57,14 @@ class RunEvent(msgspec.Struct, frozen=True):
     step: str = ""
     worker: str = ""
     agent: str = ""
-    """Agent whose log contains the event, or that it is about; empty if there is none."""
+    """Agent that wrote the event or that the event is about; empty if there is none."""
 
 
 class RunLog:
-    """Reads the events of a run and of its workers, each once, in the order of their times."""
+    """Reads the events of a run and its workers by time, each event once."""
 
     def __init__(self, source: EventSource, step: str = "", worker: str = "") -> None:
-        """Read only the events of a step or a worker, unless these are empty."""
+        """Read the events of one step or one worker, or all events if both are empty."""
         self.source = source
         self._step, self._worker = step, worker
         self._count = 0
@@ -73,7 +73,7 @@ class RunLog:
 
     def read_new(self) -> list[RunEvent]:
         """Return the events that were added since the last call."""
-        # Read the run first: after its end, its workers write nothing more.
+        # Read the run first, because its workers write nothing after it ends.
         lines = self.source.read_lines()
         parsed = [parse_pipeline_event(line) for line in lines]
         state = fold(parsed)

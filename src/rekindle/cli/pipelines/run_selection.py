@@ -37,7 +37,7 @@ class RunFinder(Protocol):
 def complete_pipelines(
     _context: click.Context, _parameter: click.Parameter, incomplete: str
 ) -> "list[CompletionItem]":
-    """Return the names of pipelines for the shell."""
+    """Complete the names of pipelines in the shell."""
     from click.shell_completion import CompletionItem  # noqa: PLC0415 - only completion needs it
 
     # A shell would print an error message in the middle of the line that the user is typing.
@@ -50,12 +50,12 @@ def complete_pipelines(
 def complete_steps(
     context: click.Context, _parameter: click.Parameter, incomplete: str
 ) -> "list[CompletionItem]":
-    """Return the ids of the pipeline's steps for the shell."""
+    """Complete the ids of a pipeline's steps in the shell."""
     from click.shell_completion import CompletionItem  # noqa: PLC0415 - only completion needs it
 
     with suppress(RekindleError, OSError):
         pipelines = load_current_project().manifest.pipelines
-        # While an option lacks its value, click does not assign arguments to parameters.
+        # Until the option has a value, click does not assign arguments to parameters.
         named = context.params.get("pipeline") or next(iter(context.args), "")
         pipeline = pipelines.get(named)
         steps = pipeline.steps if pipeline else []
@@ -64,7 +64,7 @@ def complete_steps(
 
 
 def add_pipeline_argument(command: F) -> F:
-    """Add the required argument NAME, a pipeline."""
+    """Add the required NAME argument, which names a pipeline."""
     add = click.argument("pipeline", metavar="NAME", shell_complete=complete_pipelines)
     return add(command)
 
@@ -84,14 +84,14 @@ worker_option = click.option(
 
 
 def load_current_project() -> Project:
-    """Return the project of the current folder."""
+    """Return the project that contains the current folder."""
     return config.load_project(find_current_folder())
 
 
 def open_runs(project: Project, *, operator: bool = False) -> tuple[FileStore, RunReader]:
-    """Return the files and the runs of a project. Refuse the command on a fleet.
+    """Return a project's files and runs. Refuse the command on a fleet.
 
-    With `operator`, refuse commands that an agent runs.
+    With `operator`, refuse the command if an agent runs it.
     """
     refuse_fleet(project)
     if operator:
@@ -101,7 +101,7 @@ def open_runs(project: Project, *, operator: bool = False) -> tuple[FileStore, R
 
 
 def open_events(pipeline: str, number: int | None) -> tuple[RunReading, EventSource]:
-    """Return the last run of a pipeline, or the run with a number, and its logs."""
+    """Return a pipeline's last run, or the run with this number, and its logs."""
     project = load_current_project()
     if project.settings.fleet is not None:
         from rekindle.cli.fleet import fleet_pipelines  # noqa: PLC0415 - needs the fleet extra
@@ -115,7 +115,7 @@ def open_events(pipeline: str, number: int | None) -> tuple[RunReading, EventSou
 def open_results(*, operator: bool = False) -> tuple[Project, RunFinder]:
     """Return the project and its runs, on this host or on a fleet.
 
-    With `operator`, refuse commands that an agent runs.
+    With `operator`, refuse the command if an agent runs it.
     """
     project = load_current_project()
     if project.settings.fleet is not None:

@@ -51,7 +51,7 @@ def list_schedule_warnings(
 
 
 def list_pipeline_lines(project: Project) -> list[str]:
-    """Return the lines of `status` about the schedules of pipelines."""
+    """Return the `status` lines about the schedules of pipelines."""
     pipelines = project.manifest.pipelines.values()
     records = private_files.find_private_project(project.path).schedules
     if not (records / "pipelines").is_dir() and all(each.every is None for each in pipelines):

@@ -1,4 +1,4 @@
-"""`rekindle search`."""
+"""`rekindle search`: find words in transcripts, relays and decisions."""
 
 from contextlib import suppress
 
@@ -57,7 +57,7 @@ def search(  # noqa: PLR0917 - one parameter per option
     agents = [project.require_agent(agent)] if agent else []
     after = parse_since(since, clock.read_clock()) if since else None
     for name in agents or project.manifest.agents:
-        with suppress(BusyError):  # another process is archiving, so use what is already there
+        with suppress(BusyError):  # another process is archiving, so use the existing archive
             transcript_setup.archive_agent(project, store, name)
     query = SearchQuery(match=match, agents=agents, since=after, most=last)
     result = search_setup.search(project, store, query)

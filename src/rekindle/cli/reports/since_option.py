@@ -1,4 +1,4 @@
-"""The --since option."""
+"""The `--since` option."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -19,7 +19,7 @@ since_option = click.option(
 
 
 def parse_since(since: str, now: datetime) -> datetime:
-    """Return the time that --since names.
+    """Return the time given with `--since`.
 
     Raises:
         UsageError: The text is not a time.

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class OpenRuns:
-    """Unfinished runs of a project. Nothing is read if no pipeline has run."""
+    """A project's unfinished runs. Nothing is read if no pipeline has run."""
 
     def __init__(self, project: Project | None) -> None:
         """Show the runs of a project, or none if `project` is None."""

@@ -70,7 +70,7 @@ def schedules(name: str | None, accept: bool, trust: bool, as_json: bool) -> Non
 
 
 def _open_fleet(project: Project, *, accept: bool) -> "FleetSchedules | None":
-    """Return the schedules on the project's fleet, or None if it has no fleet."""
+    """Return the schedules on the project's fleet, or None if there is no fleet."""
     fleet = project.settings.fleet
     if fleet is None:
         return None
@@ -83,7 +83,7 @@ def _open_fleet(project: Project, *, accept: bool) -> "FleetSchedules | None":
 
 
 def _accept_schedule(project: Project, row: ScheduleRow) -> None:
-    """Accept the settings of an agent or pipeline that has a schedule, or had one."""
+    """Accept the settings of an agent or pipeline that has or had a schedule."""
     declared = project.declared_agents if row.kind == "agents" else [*project.manifest.pipelines]
     if row.name not in declared:
         forget_schedule(project, row.kind, row.name)

@@ -1,6 +1,7 @@
-"""Remove what a run left on a fleet: its workers, and on request its branches and its log.
+"""Remove a run's workers from a fleet and, on request, its branches and log.
 
-The hosts remove the folders of workers that are not on the fleet, see `hosts/unused_folders`.
+The hosts then remove the folders of workers that are no longer on the fleet
+(`hosts/unused_folders`).
 """
 
 from collections.abc import Set as AbstractSet
@@ -28,11 +29,11 @@ def clean_fleet_run(
 ) -> CleanedRun:
     """Remove the workers of a run from the fleet. Their work stays on the git remote.
 
-    With `every`, also remove the branches of workers whose work the result contains, and unless a
-    worker was kept, the logs of the workers and of the run.
+    With `every`, also remove branches whose work is in the result. If no worker was kept, remove
+    the logs of the run and its workers too.
 
     Raises:
-        OwnershipError: The run is not over, or a host is running one of its workers.
+        OwnershipError: The run has not ended, or a host is running one of its workers.
     """
     require_over(reading)
     workers = {
@@ -68,9 +69,9 @@ def clean_fleet_run(
 
 
 def _is_worker(store: FleetStore, reading: RunReading, agent: str) -> bool:
-    """Return whether the engine knows an agent as a worker of this run.
+    """Return whether an agent is a worker of this run, according to the engine.
 
-    A worker fails to start if the fleet has another agent of its name.
+    Another agent may have the same name, in which case the worker failed to start.
     """
     try:
         worker = store.wait_for(store.agents.read_last(agent)).definition.worker
@@ -82,7 +83,7 @@ def _is_worker(store: FleetStore, reading: RunReading, agent: str) -> bool:
 
 
 class RemoteCleanup:
-    """Removes refs of a run on the git remote, and their copies in the user's repository."""
+    """Removes a run's refs from the git remote, and their copies from the user's repository."""
 
     def __init__(self, project: Project, reading: RunReading) -> None:
         self._source: WorkingCopy = find_repository(project)
@@ -94,9 +95,9 @@ class RemoteCleanup:
     def remove_branches(
         self, workers: dict[str, WorkerId], *, every: bool
     ) -> tuple[list[str], list[str]]:
-        """Remove the branches that the result contains. Return those removed and those kept.
+        """Remove the branches that the result contains. Return the removed and the kept branches.
 
-        Without `every`, remove none.
+        Without `every`, keep all branches.
         """
         row = self._reading.row
         merges = f"{_HEADS}{name_result_branch(row.pipeline, row.run)}-"
@@ -116,9 +117,9 @@ class RemoteCleanup:
         return _name_branches(removed), _name_branches(kept)
 
     def remove_run_refs(self) -> None:
-        """Remove the refs with outputs and merges, unless only they contain a worker's commit.
+        """Remove the refs of outputs and merges, unless a worker's commit would be lost.
 
-        The first commit is kept, because it reserves the number of the run.
+        The first commit is kept, because it reserves the run's number.
         """
         row = self._reading.row
         refs = make_run_refs(row.pipeline, row.run)
@@ -151,7 +152,7 @@ class RemoteCleanup:
             self._remote.fetch(self._source, *missing)
 
     def _delete(self, refs: dict[str, str]) -> set[str]:
-        """Remove refs on the remote that have not moved, and here. Return their names."""
+        """Remove refs that have not moved, on the remote and here. Return their names."""
         removed = self._remote.delete(self._source, refs) if refs else set[str]()
         for ref in removed:
             here = self._source.find_ref(ref)

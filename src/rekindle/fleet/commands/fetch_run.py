@@ -1,4 +1,4 @@
-"""Fetch the commits of a run on a fleet, so that commands for results work as on a single host."""
+"""Fetch the commits of a run on a fleet, so that its results can be used as on a single host."""
 
 from collections.abc import Callable
 
@@ -13,7 +13,7 @@ from rekindle.wiring.pipelines.run_refs import find_repository
 
 
 class FetchedRuns:
-    """The runs of a project on its fleet, whose commits are fetched to the user's repository."""
+    """A project's runs on its fleet, whose commits are fetched to the user's repository."""
 
     def __init__(self, project: Project, runs: FleetRuns) -> None:
         self._project, self._runs = project, runs
@@ -25,7 +25,7 @@ class FetchedRuns:
         fits: Callable[[RunReading], bool] = lambda _: True,
         purpose: str = "",
     ) -> RunReading:
-        """Return the run with a number, or the newest run that fits, after fetching its commits."""
+        """Return the run with this number, or the newest run that `fits`, with its commits."""
         reading = self._runs.find(pipeline, number, fits, purpose)
         fetch_run(self._project, reading.row)
         return reading
@@ -34,7 +34,7 @@ class FetchedRuns:
 def fetch_run(project: Project, row: RunRow) -> None:
     """Fetch the commits of a run, and its result as a branch.
 
-    The refs have the names that a run on this host gives them.
+    The refs have the same names as for a run on this host.
 
     Raises:
         UsageError: There is no git remote.
@@ -49,7 +49,7 @@ def fetch_run(project: Project, row: RunRow) -> None:
     pushed, tip = remote.list_refs(ref).get(ref), source.find_ref(ref)
     if pushed is None or (tip is not None and source.is_checked_out(row.branch)):
         return
-    if not source.has(pushed):  # a person has pushed to the branch
+    if not source.has(pushed):  # a person pushed to the branch
         remote.fetch(source, ref)
     if tip is None or source.is_kept((tip.oid,), by=(pushed,)):
         source.move(ref, pushed)

@@ -1,4 +1,4 @@
-"""Read the events of a run on a fleet, and of its workers, from the engine."""
+"""Read the events of a run on a fleet and its workers from the engine."""
 
 from collections.abc import Iterable
 
@@ -20,7 +20,7 @@ class FleetRunEvents:
         self.pipeline, self.run = pipeline, run
         self._workers: dict[str, WorkerState] = {}
         self._complete: dict[str, int] = {}
-        """Attempts whose events were all read, by agent. Each read is a query to the engine."""
+        """Attempts whose events were all read, by agent. Each read would query the engine."""
 
     def read_lines(self) -> list[bytes]:
         client = PipelineClient(self._store.agents.client)
@@ -29,9 +29,9 @@ class FleetRunEvents:
         return [line.encode() for line in registered.lines]
 
     def read_entries(self, agent: str, since: int) -> Iterable[LogEntry]:
-        """Return the events of a worker after an event number; none if the worker does not exist.
+        """Return a worker's events after an event number, or nothing if there is no such worker.
 
-        The position of an entry is its event number.
+        An entry's position is its event number.
         """
         worker = self._workers[agent]
         if self._complete.get(agent) == worker.attempt:

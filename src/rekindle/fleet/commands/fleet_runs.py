@@ -1,4 +1,4 @@
-"""Runs of pipelines on a fleet, for commands: start and read them, and send them commands."""
+"""Start, read and control pipeline runs on a fleet."""
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -26,21 +26,21 @@ from rekindle.wiring.pipelines.read_runs import RunReading
 
 
 class FleetRuns:
-    """The runs of one project on its fleet."""
+    """A project's pipeline runs on its fleet."""
 
     def __init__(self, project: Project, fleet: FleetSettings, store: FleetStore) -> None:
         self._project, self._fleet, self._store = project, fleet, store
         self._client = PipelineClient(store.agents.client)
 
     def start(self, pipeline: str, text: str) -> RunReading:
-        """Start a run of a pipeline. The operator has accepted it."""
+        """Start a run of a pipeline that the operator has accepted."""
         keep_pipeline_schedule(self._project, self._fleet, self._store, pipeline)
         registered = register_run(self._project, self._fleet, pipeline, text)
         self._store.wait_for(self._client.begin(registered))
         return make_reading(registered)  # no worker has to be running yet
 
     def list_runs(self, pipeline: str | None = None) -> list[tuple[str, int]]:
-        """Return the pipeline and the number of each run, oldest number first."""
+        """Return the pipeline and number of each run, in order."""
 
         async def read_list() -> list[tuple[str, int]]:
             return [run async for run in self._client.list_runs()]
@@ -64,10 +64,10 @@ class FleetRuns:
         fits: Callable[[RunReading], bool] = lambda _: True,
         purpose: str = "",
     ) -> RunReading:
-        """Return the run with a number, or the newest run that fits.
+        """Return the run with this number, or the newest run that `fits`.
 
         Raises:
-            NotFoundError: There is no such run. `purpose` names the kind of run in the message.
+            NotFoundError: There is no such run. `purpose` describes the run in the message.
         """
         if number is not None:
             return self.read(pipeline, number)
@@ -80,11 +80,11 @@ class FleetRuns:
         )
 
     def open_events(self, row: RunRow) -> FleetRunEvents:
-        """Return the logs of a run."""
+        """Return the logs of a run and its workers."""
         return FleetRunEvents(self._store, row.pipeline, row.run)
 
     def clean(self, reading: RunReading, *, every: bool) -> CleanedRun:
-        """Remove what a run left on the fleet."""
+        """Remove a run's workers and other leftovers from the fleet."""
         return clean_fleet_run(self._project, self._store, reading, every=every)
 
     def submit(self, row: RunRow, event: PipelineStopped | PipelineResumed) -> None:

@@ -1,4 +1,4 @@
-"""Schedules of a project on its fleet, for commands: take them into effect, and list them."""
+"""Accept and list a project's schedules on its fleet."""
 
 import msgspec
 
@@ -25,7 +25,7 @@ def keep_pipeline_schedule(
 
     Raises:
         UsageError: There is no git remote, or no commit.
-        WorkspaceError: `base:` is not a branch of the remote.
+        WorkspaceError: `base:` is not a branch on the remote.
     """
     pipeline, client = project.manifest.pipelines[name], store.agents.client
     if pipeline.every is None:
@@ -48,7 +48,7 @@ class FleetSchedules:
         self._project, self._fleet, self._store = project, fleet, store
 
     def accept(self, kind: ScheduleKind, name: str) -> None:
-        """Take the schedule of an agent or a pipeline into effect. The operator accepted it."""
+        """Apply the schedule of an agent or pipeline that the operator has accepted."""
         if kind == "pipelines" and name in self._project.manifest.pipelines:
             keep_pipeline_schedule(self._project, self._fleet, self._store, name)
         elif kind == "agents" and name in self._project.declared_agents:
@@ -58,7 +58,7 @@ class FleetSchedules:
             self._store.wait_for(run_schedules.drop_schedule(client, kind, name))
 
     def read(self) -> list[ScheduleRow]:
-        """Return the schedules in effect, and those in rekindle.yaml that are not yet."""
+        """Return the schedules in effect, and those in rekindle.yaml that are not in effect yet."""
         declared = {
             (str(path[0]), str(path[1])): render_fleet_schedule(every)
             for path, every in list_schedules(self._project.manifest)

@@ -152,7 +152,7 @@ class FleetStore:
             self._update_definition(self.kept(agent))
 
     def _begin(self, agent: str, *commands: AnyEvent) -> bool:
-        """Put an agent on the fleet. Return False if it is already there.
+        """Register an agent on the fleet. Return False if it is already there.
 
         Raises:
             OwnershipError: The agent's history exists only in this folder.
@@ -234,7 +234,7 @@ def make_view(registered: RegisteredAgent) -> AgentView:
 
 
 def make_entries(registered: RegisteredAgent) -> list[LogEntry]:
-    """Return the newest entries of an agent's log. The position of each is its event number."""
+    """Return the newest entries in an agent's log. An entry's position is its event number."""
     entries = []
     for line in registered.tail:
         event = events.parse(line.encode())

@@ -1,4 +1,4 @@
-"""Start a run of a pipeline on a fleet: push its first commit, and start its workflow."""
+"""Start a pipeline run on a fleet: push its first commit, and start its workflow."""
 
 import msgspec
 
@@ -27,7 +27,7 @@ _REFUSED = {
         "let the command or the prompt of each step prepare the clone if necessary",
     ),
 }
-"""Keys that do not work on a fleet, each with the reason and a hint."""
+"""Keys that are not supported on a fleet, each with the reason and a hint."""
 
 
 def register_run(
@@ -49,11 +49,11 @@ def register_run(
 def define_template(
     project: Project, fleet: FleetSettings, name: str, text: str = ""
 ) -> RegisteredPipeline:
-    """Return a run without a number and a log.
+    """Return a run without a number or a log.
 
     Raises:
         UsageError: There is no git remote, or no commit.
-        ManifestError: A key of the pipeline does not work on a fleet.
+        ManifestError: A key in the pipeline is not supported on a fleet.
     """
     _refuse_keys(project, project.manifest.pipelines[name], name)
     require_remote(project)

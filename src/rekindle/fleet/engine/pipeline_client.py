@@ -1,4 +1,4 @@
-"""Client for the pipelines of a fleet: start and read runs, and send them commands."""
+"""Client for a fleet's pipelines: start and read runs, and send them commands."""
 
 import re
 from collections.abc import AsyncIterator, Sequence
@@ -43,7 +43,7 @@ class PipelineClient:
         """Start the workflow of a run. No worker has to be running.
 
         Raises:
-            EngineError: The engine refused the run, or has a run with this number.
+            EngineError: The engine refused the run, or already has a run with this number.
         """
         run = registered.definition
         try:
@@ -82,13 +82,13 @@ class PipelineClient:
             try:
                 return await handle.query(PipelineWorkflow.kept, rpc_timeout=_ANSWER)
             except (RPCError, WorkflowQueryFailedError) as failed:
-                # The worker that answered last may be gone, and the next one is still loading.
+                # The last worker may be gone, and the next one may still be loading.
                 if not (tries_left and _is_late(failed)):
                     raise _make_error(pipeline, run, failed) from failed
         raise AssertionError  # the last attempt returns or raises
 
     async def say(self, pipeline: str, run: int, event: PipelineStopped | PipelineResumed) -> None:
-        """Send the operator's command."""
+        """Send the operator's command to a run."""
         handle, line = self._get_handle(pipeline, run), events.render(event).decode()
         try:
             await handle.execute_update(PipelineWorkflow.say, line, rpc_timeout=_MOST)
@@ -102,7 +102,7 @@ class PipelineClient:
             raise _make_error(pipeline, run, failed) from failed
 
     async def is_running(self, pipeline: str) -> bool:
-        """Return whether a run of a pipeline has not ended. A stopped run does not count."""
+        """Return whether a pipeline has a run that has not ended. A stopped run counts as ended."""
         async for name, run in self.list_runs(' AND ExecutionStatus="Running"'):
             if name != pipeline:
                 continue
@@ -112,7 +112,7 @@ class PipelineClient:
         return False
 
     async def list_runs(self, which: str = "") -> AsyncIterator[tuple[str, int]]:
-        """Yield the pipeline and the number of each run, or of those that the query selects."""
+        """Yield the pipeline and number of each run, or of the runs that a query selects."""
         start = re.escape(f"{self._client.namespace}/pipelines/")
         known = set[tuple[str, int]]()
         async for listed in self._client.list_workflows(f'WorkflowType="Pipeline"{which}'):
@@ -122,15 +122,12 @@ class PipelineClient:
                 yield match[1], int(match[2])
 
     async def forget(self, pipeline: str, run: int, agents: Sequence[str]) -> None:
-        """Remove the histories of a run and of its workers from the engine.
-
-        The run comes last, so that an interrupted command can be repeated.
-        """
+        """Remove the histories of a run and its workers from the engine."""
         namespace = self._client.namespace
         names = [f"{namespace}/{agent}" for agent in agents]
         names.append(make_pipeline_id(namespace, pipeline, run))
         for name in names:
-            # After a long history, a workflow continues with a new one.
+            # If its history became too long, the workflow continued with a new one.
             async for listed in self._client.list_workflows(f'WorkflowId="{name}"'):
                 execution = WorkflowExecution(workflow_id=name, run_id=listed.run_id)
                 request = DeleteWorkflowExecutionRequest(

@@ -1,4 +1,4 @@
-"""Schedules of agents and pipelines on the engine: create, change, read and remove them."""
+"""Create, change, read and remove the schedules of agents and pipelines in the engine."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -44,15 +44,15 @@ _ALL_DAYS, _ALL_WEEKDAYS = frozenset(range(1, 32)), frozenset(range(7))
 
 
 class EngineSchedule(msgspec.Struct, frozen=True, kw_only=True):
-    """A schedule, as the engine has it."""
+    """A schedule in the engine."""
 
     schedule: str
-    """The `every:` as JSON."""
+    """Value of `every:` as JSON."""
     next: datetime | None
     is_waiting: bool
-    """Whether a run waits for the previous one, or for a host."""
+    """Whether a run is waiting for the previous run or for a host."""
     is_paused: bool
-    """Whether a person has paused it in the engine."""
+    """Whether a person has paused the schedule in the engine."""
     history: tuple[ScheduleOutcome, ...]
 
 
@@ -61,7 +61,7 @@ def make_schedule_id(client: Client, kind: str, name: str) -> str:
 
 
 async def keep_schedule(client: Client, order: ScheduledOrder, pool: str) -> None:
-    """Create the schedule of an agent or a pipeline, or replace it."""
+    """Create or replace the schedule of an agent or a pipeline."""
     schedule_id = make_schedule_id(client, order.kind, order.name)
     schedule = _make_schedule(schedule_id, order, pool)
     try:
@@ -98,7 +98,7 @@ async def update_agent_schedule(
 
 
 async def drop_schedule(client: Client, kind: str, name: str) -> None:
-    """Remove a schedule, and a run that waits to start."""
+    """Remove a schedule, and any run that is waiting to start."""
     described = await _describe(client, kind, name)
     if described is None:
         return
@@ -111,7 +111,7 @@ async def drop_schedule(client: Client, kind: str, name: str) -> None:
 
 
 async def read_schedule(client: Client, kind: str, name: str) -> EngineSchedule | None:
-    """Return a schedule, or None if the engine has none."""
+    """Return a schedule, or None if it is not in the engine."""
     described = await _describe(client, kind, name)
     if described is None:
         return None
@@ -138,7 +138,7 @@ async def _describe(client: Client, kind: str, name: str) -> ScheduleDescription
 
 
 async def _read_history(client: Client, recent: Sequence[str]) -> tuple[ScheduleOutcome, ...]:
-    """Return what happened at the last due times, if the engine still has their workflows."""
+    """Return the outcomes at the last due times, if the engine still has their workflows."""
     for workflow in reversed(recent):
         handle = client.get_workflow_handle(workflow, result_type=ScheduleRecord)
         with _ignore_missing():
@@ -159,7 +159,7 @@ def _list_workflows(actions: Iterable[ScheduleActionExecution]) -> list[str]:
 
 @contextmanager
 def _ignore_missing() -> Iterator[None]:
-    """Ignore that the engine does not have a schedule or an open workflow."""
+    """Ignore errors about a missing schedule or workflow."""
     try:
         yield
     except RPCError as failed:
@@ -168,7 +168,7 @@ def _ignore_missing() -> Iterator[None]:
 
 
 def _make_update(current: ScheduleUpdateInput, schedule: Schedule) -> ScheduleUpdate:
-    """Return the update. A schedule that a person has paused in the engine stays paused."""
+    """Return the update. If a person has paused the schedule in the engine, it stays paused."""
     schedule.state.paused = current.description.schedule.state.paused
     return ScheduleUpdate(schedule)
 
@@ -180,7 +180,7 @@ def _make_schedule(schedule_id: str, order: ScheduledOrder, pool: str) -> Schedu
             ScheduledRunWorkflow.run, order, id=schedule_id, task_queue=make_pipeline_queue(pool)
         ),
         spec=_make_spec(rules),
-        # The workflow is short, and decides itself about a run that is still going.
+        # The workflow is short. If a run is still in progress, the workflow decides what to do.
         policy=SchedulePolicy(
             overlap=ScheduleOverlapPolicy.SKIP,
             catchup_window=_CATCH_UP if rules.missed == "run" else _GRACE,
@@ -199,7 +199,7 @@ def _make_spec(rules: RunRules) -> ScheduleSpec:
 
 
 def _make_calendars(cron: CronExpression) -> list[ScheduleCalendarSpec]:
-    """Return calendars of which one has to match. All fields of a calendar have to match."""
+    """Return calendars for a cron expression. A time must match all fields of one calendar."""
     if cron.needs_both:
         return [_make_calendar(cron, cron.days, cron.weekdays)]
     return [

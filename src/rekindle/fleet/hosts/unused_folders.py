@@ -1,4 +1,4 @@
-"""Remove the folders of a pipeline's workers that are no longer on the fleet."""
+"""Remove the folders of pipeline workers that are no longer on the fleet."""
 
 import asyncio
 import contextlib
@@ -15,7 +15,7 @@ _REMOVED = ".removed~"
 
 
 async def keep_clean(agents: AgentClient, root: Path, host: str) -> None:
-    """Remove unused folders now and then, until the task is cancelled."""
+    """Remove unused folders at intervals until the task is cancelled."""
     while True:
         with contextlib.suppress(RekindleError, OSError):  # retried later
             await remove_unused_folders(agents, root, host)
@@ -23,11 +23,11 @@ async def keep_clean(agents: AgentClient, root: Path, host: str) -> None:
 
 
 async def remove_unused_folders(agents: AgentClient, root: Path, host: str) -> list[str]:
-    """Remove the folders of removed workers. Return the names of the workers."""
+    """Remove the folders of removed workers, and return the workers' names."""
     removed = []
     start = agents.workflow("").replace("/", "~")
     for path in await asyncio.to_thread(lambda: sorted(root.iterdir())):
-        if path.name.startswith(_REMOVED):  # the host exited while it removed the folder
+        if path.name.startswith(_REMOVED):  # the host exited while removing this folder
             await asyncio.to_thread(remove_folder, path)
         if not path.name.startswith(start):
             continue
@@ -41,7 +41,7 @@ async def remove_unused_folders(agents: AgentClient, root: Path, host: str) -> l
 
 
 def _remove(place: HostFolder) -> bool:
-    """Remove a folder, unless a process of the agent is still running here."""
+    """Remove a worker's folder, unless one of its processes is still running here."""
     with place.supervising(0) as is_alone:
         if not is_alone:
             return False

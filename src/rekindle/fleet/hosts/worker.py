@@ -108,7 +108,7 @@ def make_deciding_worker(client: Client, *workflows: type) -> Worker:
 def make_pipeline_worker(
     client: Client, own: PipelineActivities, schedules: ScheduleActivities, pool: str
 ) -> Worker:
-    """Return the worker for the pipelines and schedules of a pool: their decisions and tasks."""
+    """Return the worker that handles a pool's pipelines and schedules."""
     return Worker(
         client,
         task_queue=make_pipeline_queue(pool),

@@ -1,6 +1,7 @@
-"""Activities that a host performs for the workflows of pipelines.
+"""Activities that a host performs for pipeline workflows.
 
-Each of them can be repeated on any host: names are derived, and the git remote stores the results.
+Any host can repeat an activity: names are derived from the run, and the git remote stores the
+results.
 """
 
 import asyncio
@@ -53,7 +54,7 @@ class PipelineActivities:
         self._client, self._agents = client, AgentClient(client)
         self._root, self._host = root, host
         self.clone = asyncio.Lock()
-        """Held by the task that uses a clone."""
+        """Lock held by the task that uses a clone."""
 
     @activity.defn
     async def begin_worker(self, pipeline: str, began: WorkerBegan) -> str:
@@ -76,7 +77,7 @@ class PipelineActivities:
             return ""
 
     async def _begin_again(self, pipeline: str, began: WorkerBegan, agent: RegisteredAgent) -> str:
-        """Start the next attempt of an agent, unless that has been done."""
+        """Start the next attempt of an agent, unless it has already started."""
         worker = agent.definition.worker
         if worker is None or worker.workflow != pipeline:
             return f"the fleet already has another agent named {began.agent}"
@@ -97,7 +98,7 @@ class PipelineActivities:
 
     @activity.defn
     async def check_worker(self, pipeline: str, began: WorkerBegan) -> WorkerEnded:
-        """Store the result of a worker that has ended, and check it."""
+        """Store and check the result of a worker that has ended."""
         async with send_heartbeats(), translate_errors():
             agent = await self._find_agent(began.agent)
             if agent is None:
@@ -128,7 +129,7 @@ class PipelineActivities:
 
     @activity.defn
     async def find_items(self, pipeline: str, move: moves.FindItems) -> ItemsFound:
-        """Read the list of items of a matrix step."""
+        """Read the items of a matrix step."""
 
         def read_list(run: HostRun) -> ItemsFound:
             run.fetch()
@@ -153,7 +154,7 @@ class PipelineActivities:
 
     @activity.defn
     async def ask_person(self, pipeline: str, move: moves.AskPerson) -> None:
-        """Push a branch on which a person can merge, and notify the person."""
+        """Push a branch where a person can merge the changes, and notify the person."""
 
         def prepare(run: HostRun) -> None:
             commands = prepare_person_merge(run, move.step, move.stage)
@@ -172,7 +173,7 @@ class PipelineActivities:
 
     @activity.defn
     async def end_run(self, pipeline: str, move: moves.EndPipeline) -> None:
-        """Push the result of a run to its branch, and notify the operator."""
+        """Push a run's result to its branch, and notify the operator."""
 
         def end(run: HostRun) -> None:
             branch = make_result_branch(run.folder)
@@ -193,7 +194,7 @@ class PipelineActivities:
             return None
 
     async def _use_clone(self, pipeline: str, work: Callable[[HostRun], T]) -> T:
-        """Do some work in the clone of a run's repository, in a thread."""
+        """Call `work` in a thread with the clone of a run's repository."""
         handle = self._client.get_workflow_handle_for(PipelineWorkflow.run, pipeline)
         registered: RegisteredPipeline = await handle.query(PipelineWorkflow.kept)
         async with self.clone:
@@ -203,7 +204,7 @@ class PipelineActivities:
 
 
 def prepare_person_merge(run: HostRun, step: str, stage: MergeStage) -> list[str]:
-    """Push a branch on which a person can merge. Return the commands that the person types."""
+    """Push a branch where a person can merge the changes, and return the commands to run."""
     run.fetch()
     known = run.fetch(f"refs/heads/{make_result_branch(run.folder)}-*")
     merges = PersonMerges(run.folder, run.definition, run.clone)
@@ -220,7 +221,7 @@ def prepare_person_merge(run: HostRun, step: str, stage: MergeStage) -> list[str
 
 
 def find_person_merge(run: HostRun, step: str, stage: MergeStage) -> StepMerged | None:
-    """Return the merge that a person has pushed, or None. Other hosts then get it with `fetch`."""
+    """Return a merge that a person has pushed, or None, and push it as a ref for other hosts."""
     run.fetch(f"{run.refs}*", f"refs/heads/{make_result_branch(run.folder)}-*")
     merged = PersonMerges(run.folder, run.definition, run.clone).find(run.state, step, stage)
     if merged is not None:
@@ -231,7 +232,7 @@ def find_person_merge(run: HostRun, step: str, stage: MergeStage) -> StepMerged 
 def _prepare_worker(
     run: HostRun, began: WorkerBegan, worker: PipelineWorker, *, is_new: bool
 ) -> tuple[DesiredSet, list[AnyEvent], AgentDefinition]:
-    """Return the command to run a worker, the event of its first push, and its definition."""
+    """Return the command that starts a worker, the event for its first push, and its definition."""
     prompt, inputs = prepare_inputs(run, began)
     now = clock.read_clock()
     entry, definition = define_worker(
@@ -269,7 +270,7 @@ def _notify(run: HostRun, title: str, words: str, severity: Severity = "warning"
 
 @contextlib.asynccontextmanager
 async def send_heartbeats() -> AsyncIterator[None]:
-    """Send heartbeats while a task runs, so that another host repeats it if this one dies."""
+    """Send heartbeats while a task runs, so that another host repeats it if this host dies."""
     timeout = activity.info().heartbeat_timeout
     assert timeout is not None  # noqa: S101 - the workflow always sets it
 
@@ -287,7 +288,7 @@ async def send_heartbeats() -> AsyncIterator[None]:
 
 @contextlib.asynccontextmanager
 async def translate_errors() -> AsyncIterator[None]:
-    """Turn an error into one that the engine shows. The task is repeated."""
+    """Convert Rekindle's errors to errors that the engine shows before it retries the task."""
     try:
         yield
     except RekindleError as error:

@@ -1,4 +1,4 @@
-"""Find the first commit of a scheduled run on the git remote, and reserve the number of a run."""
+"""Reserve run numbers, and find the first commit of a scheduled run on the git remote."""
 
 from rekindle.documents.pipelines.run_branches import make_run_refs
 from rekindle.errors import WorkspaceError
@@ -7,9 +7,9 @@ from rekindle.system.git.tree_snapshot import WorkingCopy
 
 
 def reserve_number(copy: WorkingCopy, url: str, pipeline: str, base: str) -> int:
-    """Return the number of a new run, which no other host can get.
+    """Reserve the number of a new run, and return it.
 
-    The push of the first commit fails if the number is taken.
+    Pushing the first commit fails if another host has taken the number.
     """
     prefix = make_run_refs(pipeline, 0).removesuffix("0/")
     while True:
@@ -22,12 +22,12 @@ def reserve_number(copy: WorkingCopy, url: str, pipeline: str, base: str) -> int
 
 
 def find_base_branch(base: str | None) -> str:
-    """Return the branch of the remote that `base:` names, or "" for the default branch."""
+    """Return the remote branch that `base:` names, or "" for the default branch."""
     return "" if base in {None, "HEAD"} else (base or "").removeprefix("refs/heads/")
 
 
 def find_branch_commit(url: str, branch: str) -> str:
-    """Return the commit of a branch on the remote, or of the default branch for "".
+    """Return the commit of a branch on the remote. For "", use the default branch.
 
     Raises:
         WorkspaceError: There is no such branch.

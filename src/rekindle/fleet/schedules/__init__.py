@@ -1,1 +1,1 @@
-"""Schedules of agents and pipelines on a fleet: what the engine starts at each due time."""
+"""Scheduled runs of agents and pipelines on a fleet."""

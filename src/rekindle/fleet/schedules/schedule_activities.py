@@ -1,4 +1,4 @@
-"""Activities that a host performs for schedules. Each of them can be repeated on any host."""
+"""Activities that a host performs for schedules. Any host can repeat them."""
 
 import asyncio
 from collections.abc import Sequence
@@ -41,13 +41,13 @@ class ScheduleActivities:
         self._agents, self._pipelines = AgentClient(client), PipelineClient(client)
         self._root, self._host = root, host
         self._clone = clone
-        """Held by the task that uses a clone."""
+        """Lock held by the task that uses a clone."""
 
     @activity.defn
     async def start_due(self, workflow: str, order: ScheduledOrder, due: datetime) -> DueResult:
-        """Start an agent, or return the run of a pipeline that the engine has to start.
+        """Start an agent, or return the pipeline run that the engine must start.
 
-        With `overlap: queue`, the task fails while the previous run is going, and is repeated.
+        With `overlap: queue`, the task fails and is retried until the previous run has ended.
         """
         del workflow
         async with send_heartbeats(), translate_errors():
@@ -65,7 +65,7 @@ class ScheduleActivities:
             return DueResult("the agent is not on the fleet any more")
         run = agent.projection.run
         if run.scheduled is not None and run.scheduled.due >= due:
-            # Another attempt of this task did this, unless a person repeats an old due time.
+            # Another attempt already started this run, unless a person repeats an old due time.
             is_this = run.scheduled.due == due
             return DueResult("" if is_this else "a later run was started before")
         if run.desired == "stopped":
@@ -100,7 +100,7 @@ class ScheduleActivities:
     async def report_outcomes(
         self, workflow: str, order: ScheduledOrder, outcomes: Sequence[ScheduleOutcome]
     ) -> None:
-        """Notify the operator of runs that were not started."""
+        """Notify the operator about runs that were not started."""
         del workflow
         async with send_heartbeats(), translate_errors():
             if order.pipeline is not None:

@@ -1,8 +1,8 @@
 """Workflow that a schedule starts at each due time.
 
-It ends as soon as the run has been started, or skipped. Its result is the schedule's record, which
-the engine gives to the workflow of the next due time. While it waits for the previous run or for a
-host, the engine's schedule starts no other one.
+It ends as soon as the run has been started or skipped. Its result is the schedule's record, which
+the engine gives to the workflow of the next due time. While it waits for the previous run or a
+host, the engine does not start another workflow for this schedule.
 """
 
 from datetime import datetime, timedelta
@@ -56,7 +56,7 @@ class ScheduledRunWorkflow:
         return await self._start_pipeline(result.run) if result.run else result.refusal
 
     async def _start_pipeline(self, run: RegisteredPipeline) -> str:
-        """Start the workflow of a pipeline's run. The engine does so only once."""
+        """Start the workflow of a pipeline's run. Return why it cannot be started, or ""."""
         definition = run.definition
         try:
             await workflow.start_child_workflow(

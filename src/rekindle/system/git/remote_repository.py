@@ -172,7 +172,7 @@ class RemoteRepository:
         return True
 
     def delete(self, copy: WorkingCopy, refs: Mapping[str, str]) -> set[str]:
-        """Remove refs that are still at the given commits. Return those that were removed."""
+        """Remove refs that are still at the given commits, and return the removed refs."""
         leases = (f"--force-with-lease={ref}:{commit}" for ref, commit in refs.items())
         command = ("push", "--porcelain", "--no-verify", *leases, "--", self._url)
         with self._borrow_objects(copy) as place:
