@@ -11,7 +11,7 @@ SCHEMA = 1
 
 
 class ProgressLine(msgspec.Struct, frozen=True, kw_only=True):
-    """A line about a finished cycle."""
+    """A progress file's line for one finished cycle."""
 
     cycle: int
     ts: datetime

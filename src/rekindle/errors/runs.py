@@ -83,7 +83,7 @@ class EngineError(RekindleError):
     def __init__(self, cause: str, message: str, *, hint: str) -> None:
         super().__init__(message, hint=hint)
         self.cause = cause
-        """Cause as one word: unreachable, namespace, tls, credentials, keys, attributes, program or
+        """One-word cause: unreachable, namespace, tls, credentials, keys, attributes, program or
         extra. For errors about an agent: unanswered, ended or refused.
         """
 

@@ -3,9 +3,9 @@
 A recording has one JSON object per line. The first has `session`, `resumes`, `code` and `stderr`;
 it is followed by `{"stream": LINE}`, `{"hook": "EVENT[:SOURCE]", "payload": {…}}`, `{"transcript":
 LINE}` and, for transcripts of sub-agents, `{"aside": LINE}`. A LINE is the recorded object, or a
-text if the line was not an object. An EVENT is named as in the CLI. The harness does not need a
-hook for it. With `"asked": true` in the first line, the recording is a question, and has only a
-stream.
+string if the line was not an object. EVENT is the CLI's own name, even for an event that the
+harness does not use. If the first line has `"asked": true`, the recording is of a one-shot question
+and has only a stream.
 """
 
 import json

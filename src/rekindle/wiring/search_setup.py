@@ -37,7 +37,7 @@ class SearchResult(msgspec.Struct, frozen=True):
 def search(project: Project, store: FileStore, query: SearchQuery) -> SearchResult:
     """Index what is new in the archive, then return the newest hits.
 
-    If the index is lost or damaged, it is built again.
+    If the index is lost or damaged, rebuild it.
     """
     private = find_private_project(project.path)
     private.make()

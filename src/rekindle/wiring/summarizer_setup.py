@@ -84,7 +84,7 @@ def make_headless(
         environ, harness.PASSED_PREFIXES, harness.BLOCKED_VARIABLES
     )
     if "PATH" in passed and harness.NAME != command_harness.NAME:
-        # The CLI does not need the project's programs to write an answer.
+        # A summary needs only the CLI itself, so the project's programs come last.
         passed["PATH"] = program_search.order_path(passed["PATH"])
     return HeadlessSummarizer(
         harness=harness,

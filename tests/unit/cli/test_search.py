@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+from contextlib import closing
 from datetime import timedelta
 
 import pytest
@@ -144,13 +145,13 @@ def test_the_index_is_updated_when_turns_are_archived_but_nothing_waits_for_it(
     project.hits("apple")
     project.record("trades", "aaaa-1", "pear")
     monkeypatch.setattr(search_index, "SEARCH_WAIT_SECONDS", 3600)
-    other = sqlite3.connect(project.index, isolation_level=None)
-    other.execute("BEGIN IMMEDIATE")
-    assert run(["transcript", "trades"]) == 0
-    assert count_entries(other) == 1
-    other.execute("ROLLBACK")
-    assert run(["transcript", "trades"]) == 0
-    assert count_entries(other) == 2
+    with closing(sqlite3.connect(project.index, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        assert run(["transcript", "trades"]) == 0
+        assert count_entries(other) == 1
+        other.execute("ROLLBACK")
+        assert run(["transcript", "trades"]) == 0
+        assert count_entries(other) == 2
     capfd.readouterr()
 
 

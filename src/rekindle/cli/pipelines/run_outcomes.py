@@ -70,7 +70,7 @@ def refuse_resume(row: RunRow, raised: dict[str, float]) -> None:
         if cap <= current[unit]:
             raise UsageError(
                 f"the limit {unit}={cap:g} is not larger than the current one, {current[unit]:g}",
-                hint=f"add a larger one: --budget {unit}=CAP",
+                hint=f"set a higher limit: --budget {unit}=CAP",
             )
     if row.state == "over budget" and not raised:
         unit = next(iter(current), "usd")

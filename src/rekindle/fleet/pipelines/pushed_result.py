@@ -28,7 +28,7 @@ from rekindle.thresholds.pipeline_limits import (
 )
 
 _ENDS_WITH_RESULT = {"done", "claimed", "cycles"}
-"""Reasons for an agent's run to end that leave a result to check."""
+"""End reasons after which an agent's run has a result to check."""
 
 
 class PushedFile(msgspec.Struct, frozen=True):

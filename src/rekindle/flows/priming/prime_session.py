@@ -24,7 +24,7 @@ class SessionPrimer(msgspec.Struct, frozen=True):
     settings: Settings
     clock: Callable[[], datetime]
     is_alive: Callable[[str], bool]
-    """Returns whether a process is still running."""
+    """Return whether a process is still running."""
     rules: str = ""
     task: str = ""
 

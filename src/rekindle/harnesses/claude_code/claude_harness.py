@@ -239,7 +239,7 @@ def find_hook_obstacle(found: HookInstallation) -> HookObstacle | None:
 
 
 def render_hook_output(event: str, text: str) -> str:  # noqa: ARG001 - part of the interface
-    """Return the hook output that adds a text to the session, which is the text itself."""
+    """Return the hook output that adds text to the session. Claude Code takes the text as it is."""
     return text
 
 

@@ -56,7 +56,7 @@ def find_verdict(text: str, status: int | None = None) -> ExitVerdict | None:
 
 
 _GREETING = "Reading prompt from stdin"
-"""First line on standard error, which is not an error."""
+"""The line that Codex always prints to standard error first. It is not an error."""
 
 _GIVES_UP = re.compile(r"Error: |thread '.{0,80}' (\(\d+\) )?panicked")
 """Start of the last message that Codex prints before it exits with an error."""

@@ -138,7 +138,7 @@ def find_hook_obstacle(found: HookInstallation) -> HookObstacle | None:
 
 
 def render_hook_output(event: str, text: str) -> str:
-    """Return the hook output that adds a text to the session.
+    """Return the hook output that adds text to the session.
 
     The output is JSON, because Codex would try to parse plain text that starts with a bracket as
     JSON, and drop it.

@@ -134,7 +134,7 @@ def _to_list(value: object) -> list[object]:
 
 
 def render_hook_output(event: str, text: str) -> str:
-    """Return the hook output that adds a text to the session, or "" for other events."""
+    """Return the hook output that adds text to the session, or "" for other events."""
     if event != TOLD_AT:
         return ""
     output = {"hookSpecificOutput": {"hookEventName": TOLD_AT, "additionalContext": text}}

@@ -92,7 +92,7 @@ def _parse_list(data: bytes) -> list[Any]:
         if type(value) in _KIND_NAMES:
             raise DocumentError(
                 f"item {number}",
-                f"is {_KIND_NAMES[type(value)]}, but must be a text, a number or an object",
+                f"is {_KIND_NAMES[type(value)]}, but must be a string, a number or an object",
             )
     return values
 
@@ -131,6 +131,6 @@ def _find_name(value: Any, field: str, number: int) -> str:
         ) from None
     if isinstance(name, bool) or not isinstance(name, str | int | float):
         raise DocumentError(
-            f"item {number}", f"has a value for {field!r} that is neither a text nor a number"
+            f"item {number}", f"has a value for {field!r} that is neither a string nor a number"
         )
     return str(name)

@@ -39,7 +39,7 @@ class WorkerTask(msgspec.Struct, frozen=True, kw_only=True):
     input: str = ""
     """Text that the run was started with."""
     item: Any = None
-    """The worker's item: a text, a number or an object; None if the step has no matrix."""
+    """The worker's item: a string, a number or an object; None if the step has no matrix."""
     steps: Mapping[str, StepTexts] = msgspec.field(default_factory=dict)
     """Texts of the earlier steps, by id."""
     outputs: Mapping[str, str] = msgspec.field(default_factory=dict)
@@ -73,7 +73,7 @@ def find_missing_field(prompt: str, items: Sequence[tuple[str, Any]]) -> str:
 
 
 def render_value(value: Any) -> str:
-    """Return a text unchanged, and any other value as JSON."""
+    """Return a string unchanged, and any other value as JSON."""
     return value if isinstance(value, str) else json_codec.encode(value, ITEM).decode()
 
 

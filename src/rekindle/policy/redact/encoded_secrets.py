@@ -33,7 +33,7 @@ def _find_base64(view: str, inner: Callable[[str], bool]) -> Iterator[SecretSpan
     def flush_group() -> Iterator[SecretSpan]:
         if group and inner(text):
             yield from ((*span, "encoded-secret") for span in group)
-            # the last line may be too short to be recognized alone
+            # the last line may be too short to be recognized on its own
             rest = _NEXT_LINE.match(view, group[-1][1])
             if rest is not None:
                 yield (*rest.span("v"), "encoded-secret")

@@ -9,7 +9,7 @@ instead:
     projects/NAME-HASH/agents/NAME/      the operator's commands to one agent, and related records
     projects/NAME-HASH/pipelines/NAME/   the accepted settings and the runs of one pipeline
     projects/NAME-HASH/schedules/        the scheduled runs that were started, skipped or missed
-    projects/NAME-HASH/search.db         the index of `rekindle search`, which can be built again
+    projects/NAME-HASH/search.db         the index of `rekindle search`, which can be rebuilt
 
 HASH is a prefix of the SHA-256 of the project's path, so two projects with the same name have
 different folders.

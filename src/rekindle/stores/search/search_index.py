@@ -54,7 +54,7 @@ _LASTING = {
 
 
 class DamagedIndexError(Exception):
-    """Raised when the index must be built again."""
+    """Raised when the index is damaged and must be rebuilt."""
 
 
 class _KnownSource(NamedTuple):
@@ -178,7 +178,7 @@ def open_index(path: Path, *, waits: bool = True) -> Iterator[SearchIndex]:
     If another process is updating it, wait for that process unless `waits` is False.
 
     Raises:
-        DamagedIndexError: The index must be removed and built again.
+        DamagedIndexError: The index must be removed and rebuilt.
         StoreError: Another process holds it, or the disk reports an error.
     """
     connection = None

@@ -145,9 +145,10 @@ def overwrite_durably(fd: int, path: Path, start: int, data: bytes) -> None:
 
 
 def read_bytes(path: Path, most: int = -1, *, root: Path | None = None) -> bytes | None:
-    """Return a file's content, up to `most` bytes, or None if it does not exist.
+    """Return a file's content, or None if it does not exist.
 
-    Links, pipes and oversized files are refused. With `root`, so are links below that folder.
+    Refuse links, pipes and files larger than `most` bytes. With `root`, also refuse links among the
+    folders between `root` and the file.
     """
     with translate_os_errors(path):
         try:

@@ -136,7 +136,7 @@ class RemoteRepository:
         A pattern is a ref, or ends with `*`. Local refs that are not on the remote are kept.
         """
         starts = tuple(pattern.removesuffix("*") for pattern in patterns)
-        # Git also lists refs that only contain a pattern.
+        # Git matches a pattern at the end of a ref, so it also lists refs in other folders.
         there = {
             ref: commit
             for ref, commit in self.list_refs(*patterns).items()

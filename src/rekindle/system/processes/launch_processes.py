@@ -1,17 +1,17 @@
 """Find, identify and end the processes that a launch left running.
 
 A killed program leaves its tools running: they have their own sessions, so a signal to the
-program's group does not reach them, and they would keep writing alongside the next launch. They are
-found
+program's group does not reach them, and they would keep writing alongside the next launch. These
+processes belong to a launch:
 
-- below the supervisor, which adopts every orphan of its launches (Linux);
-- by the mark inherited in their environment, regardless of their current parent;
-- by the control group of the launch, if the host delegates one to the supervisor (Linux);
-- if the supervisor was killed, by its record of processes that have cleared their environment;
-- below any of these.
+- descendants of the supervisor, which adopts every orphan of its launches (Linux);
+- processes that inherited the launch's mark in their environment, whatever their parent is;
+- processes in the launch's control group, if the host delegates one to the supervisor (Linux);
+- if the supervisor was killed, processes that it recorded because they cleared their environment;
+- descendants of any of these.
 
-Only our own user's processes are ended. Those that match a `keep:` pattern are spared, along with
-their descendants.
+Only processes of the current user are ended. Those that match a `keep:` pattern are spared, along
+with their descendants.
 """
 
 import os

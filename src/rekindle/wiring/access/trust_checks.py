@@ -320,9 +320,9 @@ def _find_paths_outside(project: Project, name: str) -> dict[str, str]:
 
 
 def _find_pipeline_paths_outside(project: Project, name: str) -> dict[str, str]:
-    """Return the paths outside the project that the manifest names for a pipeline, by key.
+    """Return a pipeline's manifest paths that lead outside the project, by key.
 
-    Loading the manifest refuses such paths, but a path in the project may be a symbolic link.
+    The manifest's own check refuses such paths, but a path in the project may be a symbolic link.
     """
     pipeline, start = project.manifest.pipelines[name], f"pipelines.{name}"
     named: dict[str, str | None] = {f"{start}.copy: {file}": file for file in pipeline.copy or ()}

@@ -92,7 +92,7 @@ class _PortBuilder:
 
     def _find_items(self, move: FindItems) -> ItemsFound:
         found = WorkerTasks(self._folder, self._definition, self._source).find_items(move)
-        # The reason may quote the agent's text.
+        # The reason may quote the agent, so redact it.
         return msgspec.structs.replace(found, why=self._store.redaction.text(found.why))
 
     def _stop_worker(self, worker: WorkerState) -> None:

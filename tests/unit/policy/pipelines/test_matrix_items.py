@@ -80,7 +80,7 @@ def test_a_list_that_is_too_large_is_not_parsed():
         (
             b'[{"id": null}]',
             "id",
-            "item 1 has a value for 'id' that is neither a text nor a number",
+            "item 1 has a value for 'id' that is neither a string nor a number",
         ),
         (b'[{"id": true}]', "id", "item 1 has a value for 'id' that is neither"),
         (b'[{"id": "\xe6\x97\xa5"}]', "id", "has no letter a-z and no digit"),

@@ -1,6 +1,7 @@
 """Words become an expression in which no character has a meaning of its own."""
 
 import sqlite3
+from contextlib import closing
 
 import pytest
 from hypothesis import given
@@ -23,7 +24,8 @@ def index():
         connection.execute(
             "INSERT INTO entries(rowid, text, calls) VALUES (?, ?, ?)", (row, text, calls)
         )
-    return connection
+    yield connection
+    connection.close()
 
 
 def find(index, *words, file=""):
@@ -66,9 +68,8 @@ def test_nothing_to_search_for(words):
 
 @given(st.lists(st.text(st.characters())), st.text(st.characters()))
 def test_every_text_gives_a_valid_expression(words, file):
-    match = render_match(words, file)
-    connection = sqlite3.connect(":memory:")
-    connection.execute("CREATE VIRTUAL TABLE entries USING fts5(text, calls)")
-    if match:
+    match = render_match([*words, "a"], file)
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.execute("CREATE VIRTUAL TABLE entries USING fts5(text, calls)")
         found = connection.execute("SELECT count(*) FROM entries WHERE entries MATCH ?", (match,))
         assert found.fetchone() == (0,)

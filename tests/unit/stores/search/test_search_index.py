@@ -1,6 +1,7 @@
 """The index has each entry once, whatever happens between two updates."""
 
 import sqlite3
+from contextlib import closing
 from datetime import UTC, datetime
 
 import pytest
@@ -146,12 +147,12 @@ def blank(path):
 
 
 def drop_table(path):
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("DROP TABLE entries")
 
 
 def use_newer_version(path):
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("PRAGMA user_version = 99")
 
 
@@ -172,12 +173,11 @@ def test_an_index_that_another_process_holds_is_not_damaged(tmp_path, find, sour
     monkeypatch.setattr(search_index, "SEARCH_WAIT_SECONDS", 0)
     find("apple")
     sources.texts["trades", "s1"] = ["apple"]
-    other = sqlite3.connect(tmp_path / "search.db", isolation_level=None)
-    other.execute("BEGIN IMMEDIATE")
-    with pytest.raises(StoreError) as raised:
-        find("apple")
-    assert "another process" in raised.value.hint
-    other.execute("ROLLBACK")
+    with closing(sqlite3.connect(tmp_path / "search.db", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(StoreError) as raised:
+            find("apple")
+        assert "another process" in raised.value.hint
     assert len(find("apple")) == 1
 
 
