@@ -187,6 +187,15 @@ def test_a_damaged_transcript_hides_only_its_own_turns(project):
     assert len(project.hits("pie")) == 1
 
 
+def test_an_agent_whose_log_is_missing_does_not_hide_the_others(project):
+    project.record("trades", "aaaa-1", "apple")
+    project.record("docs", "bbbb-2", "apple")
+    project.store.folder("docs").log.unlink()
+    out = project("apple")
+    assert "Note: docs: " in out
+    assert "trades  " in out
+
+
 @pytest.mark.parametrize("words", [[], ["()"]])
 def test_a_search_for_nothing_is_refused(project, words):
     assert "there is no word to search for" in project(*words, code=2)

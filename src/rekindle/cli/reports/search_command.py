@@ -1,7 +1,5 @@
 """`rekindle search`: find words in transcripts, relays and decisions."""
 
-from contextlib import suppress
-
 import click
 import msgspec
 
@@ -9,7 +7,7 @@ from rekindle.cli.options import Number, json_option, open_project
 from rekindle.cli.output import echo, print_json, style_text
 from rekindle.cli.reports.since_option import parse_since, since_option
 from rekindle.documents.search.search_types import SearchHit, SearchQuery
-from rekindle.errors import BusyError, NotFoundError, UsageError
+from rekindle.errors import BusyError, NotFoundError, RekindleError, UsageError
 from rekindle.formats.identifiers import to_one_line
 from rekindle.policy.search.search_query import render_match
 from rekindle.system import clock
@@ -57,8 +55,12 @@ def search(  # noqa: PLR0917 - one parameter per option
     agents = [project.require_agent(agent)] if agent else []
     after = parse_since(since, clock.read_clock()) if since else None
     for name in agents or project.manifest.agents:
-        with suppress(BusyError):  # another process is archiving, so use the existing archive
+        try:
             transcript_setup.archive_agent(project, store, name)
+        except BusyError:
+            continue  # another process is archiving, so use the existing archive
+        except RekindleError as error:
+            echo(f"Note: {name}: {error}", err=True)
     query = SearchQuery(match=match, agents=agents, since=after, most=last)
     result = search_setup.search(project, store, query)
     for damage in result.damaged:
