@@ -52,6 +52,13 @@ RETRY_REASON_CHARACTERS = declare_threshold(
     "characters",
     "Maximum length of the failure reason in the next attempt's prompt.",
 )
+PUSH_ATTEMPTS = declare_threshold(
+    3,
+    "pipeline.push_attempts",
+    "count",
+    "Number of attempts in a row whose work could not be pushed before the last one counts as "
+    "failed.",
+)
 CHECKS_AT_ONCE = declare_threshold(
     4,
     "pipeline.checks_at_once",

@@ -84,10 +84,10 @@ class WorkerEnded(PipelineEvent, frozen=True, kw_only=True, tag="worker.ended"):
     worker: str = ""
     attempt: int
     outcome: WorkerOutcome
-    """`done` if all checks passed, `failed` if one did not, `stopped` if a stop was requested."""
+    """`done` if all checks passed, `failed` if one did not, `stopped` if it was interrupted."""
     commit: str = ""
     why: str = ""
-    """Why the attempt failed. The next attempt receives this text."""
+    """Why the attempt failed, which the next attempt is told, or why its work was not pushed."""
     usd: float = 0.0
     """Cost of the attempt, in dollars."""
     tokens: int = 0

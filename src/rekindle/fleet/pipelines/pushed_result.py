@@ -1,6 +1,7 @@
 """Check a fleet worker's result, using its log and the work that its host pushed."""
 
 import os
+from itertools import takewhile
 from pathlib import PurePosixPath
 
 import msgspec
@@ -8,7 +9,7 @@ import msgspec
 from rekindle.documents import events
 from rekindle.documents.commits.work_commit import make_work_ref
 from rekindle.documents.manifest_pipelines import PipelineStep, StepContract
-from rekindle.documents.pipelines.pipeline_events import WorkerBegan, WorkerEnded
+from rekindle.documents.pipelines.pipeline_events import WorkerBegan, WorkerEnded, WorkerOutcome
 from rekindle.errors import RekindleError
 from rekindle.fleet.pipelines.host_run import HostRun
 from rekindle.fleet.pipelines.worker_definition import find_check
@@ -16,13 +17,16 @@ from rekindle.policy.exits import explain_reasons
 from rekindle.policy.fleet.agent_registry import RegisteredAgent
 from rekindle.policy.fleet.pipeline_worker import make_report
 from rekindle.policy.pipelines.contract_checks import check_json, check_non_empty
+from rekindle.policy.pipelines.pipeline_moves import is_capped_by_run
 from rekindle.policy.pipelines.step_status import MERGE_KEYS, find_conflicting
 from rekindle.policy.redact.redaction import Redaction
+from rekindle.policy.supervision.budget import find_reached_cap
 from rekindle.system import clock
 from rekindle.system.git import branch_merge
 from rekindle.system.json_schema import find_schema_problems
 from rekindle.thresholds.pipeline_limits import (
     CONTRACT_BYTES,
+    PUSH_ATTEMPTS,
     RETRY_REASON_CHARACTERS,
     STEP_OUTPUT_BYTES,
 )
@@ -42,6 +46,7 @@ class PushedResult:
     def __init__(self, run: HostRun, began: WorkerBegan, agent: RegisteredAgent) -> None:
         self._run, self._began, self._agent = run, began, agent
         self._step = run.definition.find_step(began.step)
+        self._ref = f"{run.refs}outputs/{began.agent}/{began.attempt}"
         self._is_merging = began.worker in MERGE_KEYS.values()
         last = agent.projection.workspace
         self._revision = last.revision if last else began.commit
@@ -56,30 +61,68 @@ class PushedResult:
         self._run.fetch(make_work_ref(began.agent))
         outputs = {} if self._is_merging else self._step.outputs or {}
         files = {name: self._find_file(path) for name, path in outputs.items()}
-        commit = self._commit_work([self._place(path) for path in outputs.values()])
-        why = self._explain_end()
-        is_stopped = report is not None and report.state == "stopped"
-        if not why and not is_stopped:
-            why = self._find_unmerged(commit) if self._is_merging else self._explain_files(files)
+        commit = self._find_earlier() or self._commit_work(list(map(self._place, outputs.values())))
+        is_related = branch_merge.is_related(self._run.clone, began.commit, commit)
+        outcome: WorkerOutcome = "stopped"
+        why = ""
+        if report is None or report.state != "stopped":
+            outcome, why = self._judge(commit, files, is_related=is_related)
         self._push(commit, files)
         return WorkerEnded(
             ts=clock.read_clock(),
             step=began.step,
             worker=began.worker,
             attempt=began.attempt,
-            outcome="stopped" if is_stopped else "failed" if why else "done",
-            commit=commit,
-            why="" if is_stopped else redaction.text(why)[:RETRY_REASON_CHARACTERS],
+            outcome=outcome,
+            commit=commit if is_related else began.commit,
+            why=redaction.text(why)[:RETRY_REASON_CHARACTERS],
             usd=report.usd if report else 0.0,
             tokens=report.tokens if report else 0,
         )
 
+    def _judge(
+        self, commit: str, files: dict[str, PushedFile | None], *, is_related: bool
+    ) -> tuple[WorkerOutcome, str]:
+        """Return the outcome of an attempt that was not stopped, and the reason for it."""
+        why = self._explain_end()
+        if not is_related:
+            # Git could not merge these commits, so the run would wait forever.
+            start = self._began.commit[:12]
+            return "failed", why or f"its commits do not continue {start}, from which it started"
+        if self._is_capped():
+            # This is not a failure: the worker continues after the operator raises the run's
+            # budget.
+            return "stopped", ""
+        unpushed = self._agent.projection.unpushed
+        if not why and unpushed is not None:
+            is_lasting = self._count_failed_pushes() + 1 >= PUSH_ATTEMPTS
+            words = f"its work could not be pushed: {unpushed.words}"
+            return "failed" if is_lasting else "stopped", words
+        if not why:
+            why = self._find_unmerged(commit) if self._is_merging else self._explain_files(files)
+        return "failed" if why else "done", why
+
+    def _is_capped(self) -> bool:
+        """Return whether the worker ended only because the budget of the whole run is spent."""
+        run, cap = self._agent.projection.run, self._agent.definition.limits.budget
+        now = clock.read_clock()
+        reached = find_reached_cap(run.run_spending(), cap, began=run.began_at, now=now)
+        own = self._run.definition.plan.find_step(self._began.step).budget
+        return run.ended.why == "budget" and is_capped_by_run(own, reached)
+
+    def _count_failed_pushes(self) -> int:
+        """Count the attempts directly before this one whose work could not be pushed."""
+        place = (self._began.step, self._began.worker)
+        ends = [
+            event.outcome == "stopped" and bool(event.why)
+            for event in self._run.registered.read_events()
+            if isinstance(event, WorkerEnded) and (event.step, event.worker) == place
+        ]
+        return len(list(takewhile(bool, reversed(ends))))
+
     def _explain_end(self) -> str:
         """Return why the agent's run left no result, or ""."""
-        projection = self._agent.projection
-        if projection.unpushed is not None:
-            return f"its work could not be pushed: {projection.unpushed.words}"
-        ended = projection.run.ended
+        ended = self._agent.projection.run.ended
         if ended.why not in _ENDS_WITH_RESULT:
             return explain_reasons.explain_reason(ended.why, ended.words)
         if ended.why == "cycles" and not self._is_merging and find_check(self._step):
@@ -103,6 +146,13 @@ class PushedResult:
             return None
         _mode, _type, blob, size = about.split()
         return PushedFile(blob, int(size))
+
+    def _find_earlier(self) -> str:
+        """Return the commit of an earlier check of this attempt, or ""."""
+        outputs = self._run.clone.find_ref(self._ref)
+        if outputs is None:
+            return ""
+        return os.fsdecode(self._run.clone.call("rev-parse", f"{outputs.oid}^")).strip()
 
     def _commit_work(self, outputs: list[str]) -> str:
         """Return the commit with the agent's work, without its outputs."""
@@ -174,7 +224,7 @@ class PushedResult:
             ]
         ]
         outputs = run.commit_files(blobs, commit, f"Outputs of {began.agent}\n")
-        run.push(f"{run.refs}outputs/{began.agent}/{began.attempt}", outputs)
+        run.push(self._ref, outputs)
 
 
 def _is_matrix(step: PipelineStep) -> bool:

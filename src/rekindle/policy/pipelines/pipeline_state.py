@@ -195,7 +195,7 @@ def _apply_to_worker(
         status=event.outcome,
         failures=worker.failures + (event.outcome == "failed"),
         commit=event.commit,
-        why=event.why,
+        why=event.why if event.outcome == "failed" else "",
         usd=worker.usd + usd,
         tokens=worker.tokens + tokens,
         attempt_usd=0.0,

@@ -118,6 +118,13 @@ def test_reports_about_other_attempts_and_unknown_events_are_ignored():
     assert fold([end(1)]).find_worker("a", "") == WorkerState()
 
 
+def test_the_next_attempt_is_told_only_why_a_check_failed():
+    """An attempt whose work was not pushed counts as interrupted."""
+    assert fold([begin(1), end(1, "failed", why="no tests")]).find_worker("a", "").why == "no tests"
+    worker = fold([begin(1), end(1, "stopped", why="not pushed")]).find_worker("a", "")
+    assert (worker.status, worker.failures, worker.why) == ("stopped", 0, "")
+
+
 def test_a_worker_that_is_done_does_not_begin_again():
     state = fold([begin(1), end(1)])
     assert fold([begin(2)], state) == state
