@@ -6,6 +6,7 @@ reason explains what to write instead.
 
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,6 +15,7 @@ import msgspec
 from rekindle.errors import DocumentError
 from rekindle.formats import json_codec
 from rekindle.formats.identifiers import to_one_line
+from rekindle.policy.pipelines.worker_names import hash_words
 from rekindle.thresholds.pipeline_limits import MATRIX_BYTES, MATRIX_ITEMS, WORKER_KEY_CHARACTERS
 from rekindle.thresholds.texts import QUOTED_CHARACTERS
 
@@ -66,14 +68,15 @@ def find_field(item: Any, field: str) -> Any:
     return value
 
 
-def make_key(text: str) -> str:
+def make_key(text: str, suffix: str = "") -> str:
     """Derive a worker's key from a text: lowercase letters, digits and hyphens, or "".
 
     It has no underscore, because an underscore marks the keys of workers that merge.
     """
     plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode().lower()
-    words = re.findall(r"[a-z0-9]+", plain)
-    return "-".join(words)[:WORKER_KEY_CHARACTERS].strip("-")
+    words = "-".join(re.findall(r"[a-z0-9]+", plain))
+    room = WORKER_KEY_CHARACTERS - (len(suffix) + 1 if suffix else 0)
+    return f"{words[:room].strip('-')}-{suffix}".strip("-")
 
 
 def _parse_list(data: bytes) -> list[Any]:
@@ -102,20 +105,24 @@ def _number_items(values: Sequence[Any]) -> list[str]:
 
 
 def _name_items(values: Sequence[Any], field: str) -> list[str]:
+    """Return a different key for each item.
+
+    A key ends with a hash of the item's name if it would be empty otherwise, or if another item
+    would have the same key.
+    """
+    names = [_find_name(value, field, number) for number, value in enumerate(values, start=1)]
+    counts = Counter(map(make_key, names))
     numbers = dict[str, int]()
-    for number, value in enumerate(values, start=1):
-        name = _find_name(value, field, number)
+    for number, name in enumerate(names, start=1):
         key = make_key(name)
-        shown = to_one_line(name, QUOTED_CHARACTERS)
-        if not key:
-            raise DocumentError(
-                f"item {number}", f"has the {field} {shown!r}, which has no letter a-z and no digit"
-            )
+        if not key or counts[key] > 1:
+            key = make_key(name, hash_words(name))
         if key in numbers:
+            shown = to_one_line(name, QUOTED_CHARACTERS)
             raise DocumentError(
                 f"item {number}",
-                f"has the {field} {shown!r}, which names its worker {key!r}, as for item "
-                f"{numbers[key]}; give each item a different {field}",
+                f"has the {field} {shown!r}, as item {numbers[key]} does; give each item a "
+                f"different {field}",
             )
         numbers[key] = number
     return list(numbers)

@@ -35,7 +35,18 @@ def name_worker(
     if len(name) <= _NAME_CHARACTERS and not is_ambiguous:
         return name
     kept = name[: _NAME_CHARACTERS - _HASH_CHARACTERS - 1].rstrip("-_")
-    return f"{kept}-{_hash_words(pipeline, str(run), step, key)}"
+    return f"{kept}-{hash_words(pipeline, str(run), step, key)}"
+
+
+def hash_words(*words: str) -> str:
+    """Return a short hash that differs for different lists of words."""
+    digest = hashlib.sha256("\0".join(words).encode("utf-8", "replace")).digest()
+    number = int.from_bytes(digest, "big")
+    characters = []
+    for _ in range(_HASH_CHARACTERS):
+        number, digit = divmod(number, len(_DIGITS))
+        characters.append(_DIGITS[digit])
+    return "".join(characters)
 
 
 def is_worker_name(name: str, pipeline: str) -> bool:
@@ -51,14 +62,3 @@ def find_last_run(names: Iterable[str], pipeline: str) -> int:
     """
     pattern = re.compile(rf"{re.escape(pipeline)}[-/](\d{{1,{_RUN_DIGITS}}})(?:[-/]|\Z)", re.ASCII)
     return max((int(match[1]) for match in map(pattern.match, names) if match), default=0)
-
-
-def _hash_words(*words: str) -> str:
-    """Return a short hash that differs for different lists of words."""
-    digest = hashlib.sha256("\0".join(words).encode("utf-8", "replace")).digest()
-    number = int.from_bytes(digest, "big")
-    characters = []
-    for _ in range(_HASH_CHARACTERS):
-        number, digit = divmod(number, len(_DIGITS))
-        characters.append(_DIGITS[digit])
-    return "".join(characters)

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 
 import pytest
 
@@ -83,8 +84,9 @@ def test_a_list_that_is_too_large_is_not_parsed():
             "item 1 has a value for 'id' that is neither a string nor a number",
         ),
         (b'[{"id": true}]', "id", "item 1 has a value for 'id' that is neither"),
-        (b'[{"id": "\xe6\x97\xa5"}]', "id", "has no letter a-z and no digit"),
-        (b'[{"id": "a b"}, {"id": "x"}, {"id": "A-B"}]', "id", "item 3 has the id 'A-B'"),
+        (b'[{"id": "a b"}, {"id": "x"}, {"id": "a b"}]', "id", "item 3 has the id 'a b'"),
+        (b'[{"id": "7"}, {"id": 7}]', "id", "item 2 has the id '7', as item 1 does"),
+        (b'[{"id": "!"}, {"id": "!"}]', "id", "give each item a different id"),
     ],
 )
 def test_a_list_that_cannot_be_used(data, key, why):
@@ -94,13 +96,42 @@ def test_a_list_that_cannot_be_used(data, key, why):
     assert listed.sha == hashlib.sha256(data).hexdigest()
 
 
-def test_equal_keys_name_the_first_item():
-    why = read([{"id": "a b"}, {"id": "x"}, {"id": "A-B"}], "id").why
-    assert "as for item 1; give each item a different id" in why
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("a_b.py", "a/b.py"),
+        ("tests/__init__.py", "tests/init.py"),
+        ("a" * WORKER_KEY_CHARACTERS + "/one.py", "a" * WORKER_KEY_CHARACTERS + "/two.py"),
+        ("Fix it", "fix it"),
+    ],
+)
+def test_different_names_with_the_same_letters_get_a_hash(names):
+    keys = read([{"id": name} for name in (*names, "other")], "id").keys
+    assert len(set(keys)) == 3
+    assert keys[2] == "other"
+    for name, key in zip(names, keys, strict=False):
+        start, _, ending = key.rpartition("-")
+        assert make_key(name).startswith(start)
+        assert re.fullmatch("[0-9a-z]{6}", ending)
+        assert len(key) <= WORKER_KEY_CHARACTERS
+    assert read([{"id": name} for name in reversed(names)], "id").keys == keys[1::-1]
+
+
+def test_a_name_without_a_letter_or_digit_is_a_hash():
+    keys = read([{"id": "日"}, {"id": "本"}, {"id": ""}], "id").keys
+    assert len(set(keys)) == 3
+    assert all(re.fullmatch("[0-9a-z]{6}", key) for key in keys)
+
+
+def test_a_hash_that_is_another_name_is_refused():
+    [hashed, _] = read([{"id": "a b"}, {"id": "a-b"}], "id").keys
+    assert "item 3 has the id" in read([{"id": "a b"}, {"id": "a-b"}, {"id": hashed}], "id").why
 
 
 def test_a_reason_is_one_short_line():
-    why = read([{"id": "\n\x1b[31m!" * 1000}], "id").why
+    item = {"id": "\n\x1b[31m!" * 1000}
+    why = read([item, item], "id").why
+    assert "item 2" in why
     assert "\n" not in why
     assert "\x1b" not in why
     assert len(why) < 1000
