@@ -37,6 +37,7 @@ from rekindle.wiring.agent_dir_list import find_agent_dir
 from rekindle.wiring.agent_workspaces import AgentWorkspace, find_workspace
 from rekindle.wiring.open_store import open_store
 from rekindle.wiring.pipelines.run_refs import find_kept, keep_commit
+from rekindle.wiring.pipelines.worker_tasks import find_unusable_list
 
 _ENDS_WITH_RESULT = {"done", "claimed", "cycles"}
 """Reasons for the end of an agent's run after which there is a result to check."""
@@ -138,6 +139,7 @@ class WorkerResults:
             if is_merging
             else self._keep_outputs(definition, key, work)
             or self._find_broken_contract(project, definition, worker.agent, work)
+            or find_unusable_list(self._folder, self._definition, step)
         )
         if why == _CHECK_STOPPED:
             return change(ended, outcome="stopped", why="")

@@ -33,6 +33,38 @@ from rekindle.system.git.tree_snapshot import WorkingCopy
 from rekindle.thresholds.pipeline_limits import MATRIX_BYTES
 
 
+def find_unusable_list(folder: RunFolder, definition: RunDefinition, step: str) -> str:
+    """Return why a later matrix step cannot use one of a step's outputs, or ""."""
+    for other in definition.definition.steps:
+        source, _, output = other.matrix.source.partition(".") if other.matrix else ("", "", "")
+        if source == step:
+            _, listed = _read_list(folder, definition, other.id)
+            if listed.why:
+                file = (definition.find_step(step).outputs or {})[output]
+                return f"its output {file}, for the step {other.id}: {listed.why}"
+    return ""
+
+
+def _read_list(
+    folder: RunFolder, definition: RunDefinition, step: str
+) -> tuple[bytes | None, MatrixList]:
+    """Return a matrix step's list of items and its file, or None if it cannot be read."""
+    matrix = definition.find_step(step).matrix or Matrix(source="")
+    source, _, output = matrix.source.partition(".")
+    file = (definition.find_step(source).outputs or {})[output]
+    try:
+        data = durable_files.read_user_file(
+            folder.find_output(source, output, file, None), MATRIX_BYTES + 1
+        )
+    except StoreError as error:
+        return None, MatrixList("", why=f"{file}: {error.reason}")
+    listed = read_items(data, matrix.key)
+    if not listed.why:
+        why = find_missing_field(definition.prompts.get(step, ""), listed.items)
+        listed = msgspec.structs.replace(listed, why=why)
+    return data, listed
+
+
 class WorkerTasks:
     """Composes the prompts of one run."""
 
@@ -41,18 +73,9 @@ class WorkerTasks:
 
     def find_items(self, move: FindItems) -> ItemsFound:
         """Read a matrix step's list of items once, and store it."""
-        matrix = self._definition.find_step(move.step).matrix or Matrix(source="")
-        source, _, output = matrix.source.partition(".")
-        file = (self._definition.find_step(source).outputs or {})[output]
-        path = self._folder.find_output(source, output, file, None)
-        try:
-            data = durable_files.read_user_file(path, MATRIX_BYTES + 1)
-        except StoreError as error:
-            return self._make_found(move, MatrixList("", why=f"{file}: {error.reason}"))
-        listed = read_items(data, matrix.key)
-        prompt = self._definition.prompts.get(move.step, "")
-        if not listed.why and (missing := find_missing_field(prompt, listed.items)):
-            listed = msgspec.structs.replace(listed, why=missing)
+        data, listed = _read_list(self._folder, self._definition, move.step)
+        if data is None:
+            return self._make_found(move, listed)
         # Store the list before the event that makes it final.
         self._folder.write_items(move.step, data)
         return self._make_found(move, listed)
