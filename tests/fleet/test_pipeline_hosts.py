@@ -120,7 +120,7 @@ def check_clean(project: Path, root: Path) -> None:
     assert refs == [
         "refs/heads/main",
         "refs/heads/rekindle/ship/1",
-        "refs/rekindle/pipelines/ship/1/base",
+        "refs/rekindle/pipelines/ship/1/_base",
     ]
     deadline = time.monotonic() + 120
     while "No pipeline has run yet" not in rekindle(project, "status"):

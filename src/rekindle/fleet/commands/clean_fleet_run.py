@@ -128,14 +128,14 @@ class RemoteCleanup:
             {
                 ref: commit
                 for ref, commit in there.items()
-                if ref != f"{refs}base" and self._is_unused(ref.removeprefix(refs), commit)
+                if ref != f"{refs}_base" and self._is_unused(ref.removeprefix(refs), commit)
             }
         )
 
     def _is_unused(self, name: str, commit: str) -> bool:
-        if name.startswith("inputs/"):
+        if name.startswith("_inputs/"):
             return True
-        wanted = f"{commit}^" if name.startswith("outputs/") else commit
+        wanted = f"{commit}^" if name.startswith("_outputs/") else commit
         return self._source.is_kept((wanted,), by=(*self._kept, self._reading.definition.base))
 
     def _is_contained(self, tip: str, place: WorkerId | None) -> bool:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from rekindle.config import Project
 from rekindle.documents.pipelines.run_branches import make_run_refs
 from rekindle.documents.screens.pipeline_row import RunRow
+from rekindle.errors import WorkspaceError
 from rekindle.fleet.commands.fleet_runs import FleetRuns
 from rekindle.fleet.commands.start_pipeline import require_remote
 from rekindle.system.git.remote_repository import RemoteRepository
@@ -38,7 +39,7 @@ def fetch_run(project: Project, row: RunRow) -> None:
 
     Raises:
         UsageError: There is no git remote.
-        WorkspaceError: The remote does not answer.
+        WorkspaceError: The remote does not answer, or the user's branch is not for this result.
     """
     source = find_repository(project)
     remote = RemoteRepository(require_remote(project).url, "")
@@ -53,3 +54,9 @@ def fetch_run(project: Project, row: RunRow) -> None:
         remote.fetch(source, ref)
     if tip is None or source.is_kept((tip.oid,), by=(pushed,)):
         source.move(ref, pushed)
+    elif not source.is_kept((row.commit,), by=(tip.oid,)):
+        raise WorkspaceError(
+            "changed",
+            f"your branch {row.branch} does not contain the result of the run",
+            hint=f"rename it, then repeat the command: git branch -m {row.branch} NAME",
+        )

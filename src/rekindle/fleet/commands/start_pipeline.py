@@ -12,9 +12,10 @@ from rekindle.fleet.pipelines.run_numbers import reserve_number
 from rekindle.formats import validation
 from rekindle.policy.fleet.registered_pipeline import RegisteredPipeline, begin_run
 from rekindle.policy.pipelines.run_definition import RunDefinition
+from rekindle.policy.pipelines.worker_names import find_last_run
 from rekindle.policy.settings.runtime_settings import FLEET_DOCUMENT_BYTES, FleetSettings
 from rekindle.system import clock
-from rekindle.wiring.pipelines.run_refs import find_repository
+from rekindle.wiring.pipelines.run_refs import find_repository, list_run_names
 from rekindle.wiring.pipelines.start_run import define_run
 
 _REFUSED = {
@@ -42,7 +43,9 @@ def register_run(
     """
     template = define_template(project, fleet, name, text)
     base, url = template.definition.base, require_remote(project).url
-    number = reserve_number(find_repository(project), url, name, base)
+    source = find_repository(project)
+    last = find_last_run(list_run_names(source), name)
+    number = reserve_number(source, url, name, base, last)
     return begin_run(template, base, number, clock.read_clock())
 
 

@@ -5,10 +5,12 @@ recreated. Refs on the remote, below `refs/rekindle/pipelines/PIPELINE/RUN/`:
 
 | ref | commit |
 |---|---|
-| `base` | commit that the run starts from |
-| `outputs/AGENT/ATTEMPT` | outputs of a worker; its parent is the worker's result |
-| `inputs/AGENT/ATTEMPT` | outputs of earlier steps, for a worker |
+| `_base` | commit that reserves the run's number; its parent is the run's first commit |
+| `_outputs/AGENT/ATTEMPT` | outputs of a worker; its parent is the worker's result |
+| `_inputs/AGENT/ATTEMPT` | outputs of earlier steps, for a worker |
 | `STEP/STAGE` | merged commits |
+
+The id of a step does not start with an underscore.
 """
 
 import os
@@ -29,6 +31,7 @@ from rekindle.policy.fleet.registered_pipeline import RegisteredPipeline
 from rekindle.stores.pipelines.run_folder import RunFolder
 from rekindle.system.git.remote_repository import RemoteRepository
 from rekindle.system.git.tree_snapshot import WorkingCopy
+from rekindle.wiring.pipelines.run_refs import make_result_branch
 
 _FILE = "100644"
 
@@ -64,12 +67,33 @@ class HostRun:
         remote = RemoteRepository(self._url, ref)
         expected = remote.look().work
         if expected != commit and not remote.push(self.clone, commit, expected):
-            raise WorkspaceError(
-                "contested",
-                f"another program moved {ref}",
-                hint="the fleet repeats the task",
-            )
+            raise _make_contested_error(ref)
         self.clone.move(ref, commit)
+
+    def push_result(self, commit: str) -> str:
+        """Push the run's result to its branch, and return the branch.
+
+        If the branch already contains the result, commits that a person has added are kept.
+
+        Raises:
+            WorkspaceError: The branch has other commits, or another program has just moved it.
+        """
+        branch = make_result_branch(self.folder)
+        ref = f"refs/heads/{branch}"
+        tip = self.fetch(ref).get(ref, "")
+        if tip and self.clone.is_kept((commit,), by=(tip,)):
+            return branch
+        if not self.clone.is_kept((tip,), by=(commit,)):
+            raise WorkspaceError(
+                "changed",
+                f"the branch {branch} of the remote is for the result of the run, but it has "
+                "other commits",
+                hint="rename it, and the run continues: git fetch origin "
+                f"{branch}:NAME && git push origin NAME :{branch}",
+            )
+        if not RemoteRepository(self._url, ref).push(self.clone, commit, tip):
+            raise _make_contested_error(ref)
+        return branch
 
     def push_start(self, began: WorkerBegan) -> PushedWork:
         """Push the commit that a worker starts from to its work branch."""
@@ -88,7 +112,7 @@ class HostRun:
         for (step, _), worker in self.state.workers.items():
             if worker.status != "done" or not self.definition.find_step(step).outputs:
                 continue
-            ref = f"{self.refs}outputs/{worker.agent}/{worker.attempt}"
+            ref = f"{self.refs}_outputs/{worker.agent}/{worker.attempt}"
             write_tree(self.clone, ref, self.folder.outputs)
 
     def commit_files(self, files: Iterable[tuple[str, str]], parent: str, message: str) -> str:
@@ -115,6 +139,12 @@ def open_clone(root: Path, url: str) -> WorkingCopy:
     make_folders(place)
     RemoteRepository(url, "").clone(place / "clone")
     return WorkingCopy(place / "clone")
+
+
+def _make_contested_error(ref: str) -> WorkspaceError:
+    return WorkspaceError(
+        "contested", f"another program moved {ref}", hint="the fleet repeats the task"
+    )
 
 
 def _find_place(root: Path, url: str) -> Path:

@@ -176,10 +176,9 @@ class PipelineActivities:
         """Push a run's result to its branch, and notify the operator."""
 
         def end(run: HostRun) -> None:
-            branch = make_result_branch(run.folder)
             if move.outcome == "done":
                 run.fetch()
-                run.push(f"refs/heads/{branch}", move.commit)
+                branch = run.push_result(move.commit)
                 _notify(run, "done", f"its result is on the branch {branch}", "success")
             elif move.outcome != "stopped":
                 _notify(run, move.outcome, move.why, "failure")

@@ -46,7 +46,7 @@ class PushedResult:
     def __init__(self, run: HostRun, began: WorkerBegan, agent: RegisteredAgent) -> None:
         self._run, self._began, self._agent = run, began, agent
         self._step = run.definition.find_step(began.step)
-        self._ref = f"{run.refs}outputs/{began.agent}/{began.attempt}"
+        self._ref = f"{run.refs}_outputs/{began.agent}/{began.attempt}"
         self._is_merging = began.worker in MERGE_KEYS.values()
         last = agent.projection.workspace
         self._revision = last.revision if last else began.commit

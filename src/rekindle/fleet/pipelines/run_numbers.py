@@ -1,23 +1,30 @@
 """Reserve run numbers, and find the first commit of a scheduled run on the git remote."""
 
+import secrets
+
 from rekindle.documents.pipelines.run_branches import make_run_refs
 from rekindle.errors import WorkspaceError
+from rekindle.policy.pipelines.worker_names import find_last_run
 from rekindle.system.git.remote_repository import RemoteRepository
 from rekindle.system.git.tree_snapshot import WorkingCopy
 
+_PREFIXES = ("refs/heads/rekindle/", "refs/rekindle/pipelines/")
 
-def reserve_number(copy: WorkingCopy, url: str, pipeline: str, base: str) -> int:
-    """Reserve the number of a new run, and return it.
 
-    Pushing the first commit fails if another host has taken the number.
+def reserve_number(copy: WorkingCopy, url: str, pipeline: str, base: str, last: int = 0) -> int:
+    """Reserve the number of a new run above `last`, and return it.
+
+    Branches on the remote may be results of runs on a single host, so their numbers are taken too.
     """
-    prefix = make_run_refs(pipeline, 0).removesuffix("0/")
+    # Git accepts a push of the commit that the ref already has, so each reservation has its own.
+    words = f"Begin a run of {pipeline}\n\n{secrets.token_hex(8)}\n"
+    commit = copy.commit(copy.find_tree(base), (base,), words)
     while True:
-        known = RemoteRepository(url, "").list_refs(f"{prefix}*")
-        numbers = [ref.removeprefix(prefix).partition("/")[0] for ref in known]
-        number = max(map(int, filter(str.isdigit, numbers)), default=0) + 1
-        ref = f"{make_run_refs(pipeline, number)}base"
-        if RemoteRepository(url, ref).push(copy, base, ""):
+        known = RemoteRepository(url, "").list_refs(*(f"{start}{pipeline}*" for start in _PREFIXES))
+        names = [ref.removeprefix(_PREFIXES[0]).removeprefix(_PREFIXES[1]) for ref in known]
+        number = max(find_last_run(names, pipeline), last) + 1
+        ref = f"{make_run_refs(pipeline, number)}_base"
+        if RemoteRepository(url, ref).push(copy, commit, ""):
             return number
 
 

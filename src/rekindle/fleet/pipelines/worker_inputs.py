@@ -33,7 +33,7 @@ def prepare_inputs(run: HostRun, began: WorkerBegan) -> tuple[str, str]:
     if not files:
         return prompt, ""
     blobs = [(name, run.store_blob(_read_output(path))) for name, path in files]
-    ref = f"{run.refs}inputs/{began.agent}/{began.attempt}"
+    ref = f"{run.refs}_inputs/{began.agent}/{began.attempt}"
     run.push(ref, run.commit_files(blobs, "", f"Inputs of {began.agent}\n"))
     return prompt, ref
 

@@ -5,11 +5,11 @@ import pytest
 import worktrees
 from rekindle import config
 from rekindle.documents.screens.pipeline_row import RunRow
-from rekindle.errors import UsageError
+from rekindle.errors import UsageError, WorkspaceError
 from rekindle.fleet.commands.fetch_run import fetch_run
 
 RESULT = "refs/heads/rekindle/ship/1"
-BASE = "refs/rekindle/pipelines/ship/1/base"
+BASE = "refs/rekindle/pipelines/ship/1/_base"
 
 
 @pytest.fixture
@@ -58,6 +58,17 @@ def test_commits_that_only_the_user_has_are_kept(git, tmp_path):
     git("push", "-q", "origin", f"{make_commit(git, 'fix', f'{RESULT}^')}:{RESULT}", "--force")
     fetch(tmp_path)
     assert git("rev-parse", RESULT) == own
+
+
+def test_a_branch_of_another_run_is_not_used_as_the_result(git, tmp_path):
+    git("update-ref", RESULT, make_commit(git, "of an earlier run on this host"))
+    commit = git("ls-remote", "origin", RESULT).split()[0]
+    project = config.load_project(tmp_path / "project")
+    with pytest.raises(WorkspaceError, match="does not contain the result") as refused:
+        fetch_run(project, make_row(branch="rekindle/ship/1", commit=commit))
+    git(*refused.value.hint.partition(": git ")[2].split())
+    fetch_run(project, make_row(branch="rekindle/ship/1", commit=commit))
+    assert git("rev-parse", RESULT) == commit
 
 
 def test_a_branch_that_is_checked_out_does_not_move(git, tmp_path):

@@ -64,7 +64,7 @@ def test_every_host_gets_the_merge_that_one_of_them_has_found(tmp_path):
     base, tree = git("rev-parse", "HEAD"), git("rev-parse", "HEAD^{tree}")
     commits = {step: git("commit-tree", "-p", base, "-m", step, tree) for step in STEPS}
     refs = make_run_refs("ship", 1)
-    kept = [f"{commit}:{refs}outputs/ship-1-{step}/1" for step, commit in commits.items()]
+    kept = [f"{commit}:{refs}_outputs/ship-1-{step}/1" for step, commit in commits.items()]
     git("push", "-q", "origin", "main", *kept)
     registered = make_registered(bare, base, commits)
     one, two = (HostRun(tmp_path / name, name, registered) for name in ("one", "two"))
