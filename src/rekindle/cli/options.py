@@ -168,15 +168,20 @@ def open_agent(agent: str | None, *, operator: bool = False) -> tuple[Project, A
 
 
 def open_agents(
-    agents: Sequence[str], *, by_folder: bool = False
+    agents: Sequence[str], *, by_folder: bool = False, with_workers: bool = False
 ) -> tuple[Project, AgentStore, list[str]]:
     """Return the project, its store and the named agents, or all agents.
 
-    With `by_folder`, return only the agent that works in the current folder, if any.
+    With `by_folder`, return only the agent that works in the current folder, if any. With
+    `with_workers`, all agents include the running workers of pipeline runs on this host.
     """
     project = config.load_project(find_current_folder())
     names = [project.require_agent(name) for name in dict.fromkeys(agents)]
     others = list_agents_here(project) if by_folder else project.declared_agents
+    if with_workers and project.workers and others == project.declared_agents:
+        from rekindle.wiring.pipelines.read_runs import list_running_workers  # noqa: PLC0415 - rarely needed
+
+        others = [*others, *list_running_workers(project)]
     return project, open_store_of(project), names or others
 
 

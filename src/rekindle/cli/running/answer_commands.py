@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
@@ -156,10 +156,11 @@ def _answer_by_choice(
 def _find_question(words: Sequence[str]) -> tuple[MeantQuestion, Sequence[str]]:
     """Return the question that the first word selects, and the words of the answer."""
     require_operator(config.load_project(find_current_folder()))
-    project, store, agents = open_agents([])
+    project, store, asking = open_agents([], with_workers=True)
+    agents = project.manifest.agents
     now, first = clock.read_clock(), words[0] if words else ""
     numbered = QUESTION_ID.fullmatch(first)
-    if first in agents:
+    if first in agents and not _is_open_question(store, agents, first):
         projection = read_known(store, first)
         open_questions = questions.list_open_questions(projection, now)
         question = questions.find_blocking_question(projection, now) or (
@@ -177,7 +178,7 @@ def _find_question(words: Sequence[str]) -> tuple[MeantQuestion, Sequence[str]]:
         raise UnknownQuestionError(first)  # A mistyped id must not become part of the answer.
     candidates = [
         MeantQuestion(project, store, name, state, question)
-        for name in agents
+        for name in asking
         for state in (read_known(store, name),)
         for question in questions.list_open_questions(state, now)
     ]
@@ -194,6 +195,16 @@ def _find_question(words: Sequence[str]) -> tuple[MeantQuestion, Sequence[str]]:
     if first and not _is_answer(words, offered):
         raise UnknownQuestionError(first)  # a mistyped agent must not become part of the answer
     return candidates[0], words
+
+
+def _is_open_question(store: AgentStore, agents: Container[str], text: str) -> bool:
+    """Return whether a text that may also name an agent is the id of an open question."""
+    numbered = QUESTION_ID.fullmatch(text)
+    if not numbered or numbered[1] not in agents:
+        return False
+    known = read_known(store, numbered[1])
+    open_questions = questions.list_open_questions(known, clock.read_clock())
+    return any(question.question == text for question in open_questions)
 
 
 def _is_answer(words: Sequence[str], offered: Sequence[str]) -> bool:

@@ -59,7 +59,9 @@ def questions(agent: str | None, every: bool, as_json: bool) -> None:
     )
     question = agent if numbered and numbered[1] in agents and agent not in agents else None
     named = numbered[1] if numbered and question else agent
-    _project, store, names = open_agents([named] if named else [], by_folder=True)
+    _project, store, names = open_agents(
+        [named] if named else [], by_folder=True, with_workers=True
+    )
     now = clock.read_clock()
     described = [row for name in names for row in describe_questions(read_known(store, name), now)]
     rows = [row for row in described if every or row["is_shown"] or row["id"] == question]

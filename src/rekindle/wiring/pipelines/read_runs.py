@@ -21,6 +21,16 @@ from rekindle.stores.pipelines.run_folder import RunFolder, find_run, list_runs
 from rekindle.system import clock
 
 
+def list_running_workers(project: Project) -> list[str]:
+    """Return the running workers of the runs on this host that are not over."""
+    names: list[str] = []
+    for folder in list_runs(private_files.find_private_project(project.path)):
+        with suppress(RekindleError):  # `rekindle pipeline status` shows the error
+            if folder.is_open():
+                names += [worker.agent for _, worker in folder.read_state().list_running()]
+    return [name for name in names if name in project.workers]
+
+
 class RunReading(msgspec.Struct, frozen=True, kw_only=True):
     """A run's state at one point in time, on this host or on a fleet."""
 
