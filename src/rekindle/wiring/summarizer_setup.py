@@ -18,6 +18,7 @@ from rekindle.harnesses import command_harness
 from rekindle.policy.projection import open_loops
 from rekindle.policy.projection.projection import Projection
 from rekindle.policy.settings.runtime_settings import AgentDefaults
+from rekindle.policy.settings.used_personas import SUMMARIZER_PERSONA
 from rekindle.policy.setup import environment
 from rekindle.ports import Harness
 from rekindle.stores.files import FileStore
@@ -38,7 +39,7 @@ from rekindle.wiring.open_store import (
     read_named_file,
 )
 
-PERSONA = "summarizer"
+PERSONA = SUMMARIZER_PERSONA
 
 
 def make_summarizer(

@@ -9,8 +9,10 @@ import worktrees
 from rekindle import config
 from rekindle.documents.events import DesiredSet
 from rekindle.documents.pipelines.pipeline_events import WorkerBegan
+from rekindle.errors import UnacceptedError
 from rekindle.policy.pipelines.pipeline_state import fold
 from rekindle.stores.files.writer import Writer
+from rekindle.wiring.access import trust_checks
 from rekindle.wiring.open_store import open_store
 from rekindle.wiring.pipelines import start_run, worker_start
 from rekindle.wiring.pipelines.run_refs import find_repository
@@ -36,6 +38,7 @@ class Starting:
         worktrees.git(path, "init", "-q", "-b", "main")
         worktrees.git(path, "add", "-A")
         worktrees.git(path, "commit", "-qm", "one")
+        self.manifest = manifest
         self.path, self.project = path, config.load_project(path)
         self.folder = start_run.start_run(self.project, "ship")
         self.definition = self.folder.read_definition()
@@ -115,6 +118,27 @@ def test_a_kill_between_any_two_lines(starting):
             break
     assert len(killed) > 5, "the lines were not traced"
     assert not killed[-1], "there are more lines"
+
+
+def test_only_a_persona_that_a_worker_uses_needs_consent(starting):
+    manifest = starting.path / "rekindle.yaml"
+    manifest.write_text("personas: {unused: {adapter: codex}}\n" + manifest.read_text())
+    starting.ensure(0)
+    manifest.write_text(manifest.read_text().replace("unused", "default"))
+    with pytest.raises(UnacceptedError, match=r"personas\.default: added"):
+        starting.ensure(1)
+
+
+def test_a_running_worker_needs_consent_only_for_a_persona_that_it_uses(starting):
+    starting.ensure(0)
+    manifest = starting.path / "rekindle.yaml"
+    for persona, reason in (("unused", ""), ("default", "personas.default: added")):
+        text = f"personas: {{{persona}: {{system_prompt_file: /etc/hosts}}}}\n"
+        manifest.write_text(text + starting.manifest)
+        project = config.load_project(starting.path)
+        unaccepted = trust_checks.explain_unaccepted(project, "ship-1-s0")
+        assert reason in unaccepted
+        assert bool(unaccepted) is bool(reason)
 
 
 def test_a_kill_while_the_command_is_in_the_inbox(starting, monkeypatch):

@@ -20,6 +20,7 @@ from rekindle.documents.manifest import MANIFEST_FILE, Manifest
 from rekindle.documents.manifest_pipelines import Pipeline
 from rekindle.policy.settings import notify_addresses
 from rekindle.policy.settings.runtime_settings import AgentDefaults
+from rekindle.policy.settings.used_personas import find_pipeline_personas, keep_personas
 from rekindle.thresholds.texts import (
     CHANGES_SHOWN,
     CONSENT_CONTEXT_CHARACTERS,
@@ -81,10 +82,12 @@ def select_pipeline(
 ) -> ControlledSettings:
     """Return one pipeline's controlled settings, which are all except the text of its prompts.
 
-    `outside` works as in `select_controlled`. `manifest` must not contain the agents of a run.
+    They include only the personas that the pipeline uses. `outside` works as in
+    `select_controlled`. `manifest` must not contain the agents of a run.
     """
     start = f"pipelines.{name}"
     pipeline = manifest.pipelines[name]
+    shared = _select_shared(keep_personas(manifest, find_pipeline_personas(pipeline)))
     entry = _drop_nulls(msgspec.to_builtins(pipeline))
     settings = {f"{start}.{key}": value for key, value in entry.items() if key != "steps"}
     for step in entry["steps"]:
@@ -98,7 +101,7 @@ def select_pipeline(
         }
     if _uses_common_harness(manifest, pipeline):
         settings[f"{start}.harness"] = sorted({agent.harness for agent in manifest.agents.values()})
-    return _drop_empty(settings | drop_fleet_settings(_select_shared(manifest)) | dict(outside))
+    return _drop_empty(settings | drop_fleet_settings(shared) | dict(outside))
 
 
 def _uses_common_harness(manifest: Manifest, pipeline: Pipeline) -> bool:

@@ -5,11 +5,11 @@ from pathlib import Path
 
 from rekindle import config
 from rekindle.config import Project
-from rekindle.documents.manifest import MANIFEST_FILE
+from rekindle.documents.manifest import MANIFEST_FILE, Manifest
 from rekindle.documents.manifest_pipelines import PromptFile
 from rekindle.errors import UnacceptedError, UntrustedError
 from rekindle.policy.redact.redaction import Redaction
-from rekindle.policy.settings import consent
+from rekindle.policy.settings import consent, used_personas
 from rekindle.policy.settings.consent import (
     ControlledSettings,
     SettingChange,
@@ -88,7 +88,19 @@ def forget_folder(folder: Path) -> None:
 
 def find_controlled(project: Project, name: str) -> ControlledSettings:
     """Return the agent's settings that need the operator's consent."""
-    return consent.select_controlled(project.manifest, name, _find_paths_outside(project, name))
+    outside = _find_paths_outside(project, name)
+    return consent.select_controlled(_select_manifest(project, name), name, outside)
+
+
+def _select_manifest(project: Project, name: str) -> Manifest:
+    """Return the manifest; for a worker, only with the personas that it uses.
+
+    A new persona for another purpose must not interrupt a pipeline run.
+    """
+    if name not in project.workers:
+        return project.manifest
+    entry = project.manifest.agents[name]
+    return used_personas.keep_personas(project.manifest, used_personas.find_worker_personas(entry))
 
 
 def accept_settings(project: Project, name: str) -> list[str]:
@@ -316,7 +328,7 @@ def _find_paths_outside(project: Project, name: str) -> dict[str, str]:
         f"agents.{name}.prompt": entry.prompt or defaults.prompt,
         f"agents.{name}.rules": entry.rules,
     }
-    return _select_outside(root, named | _name_persona_files(project))
+    return _select_outside(root, named | _name_persona_files(_select_manifest(project, name)))
 
 
 def _find_pipeline_paths_outside(project: Project, name: str) -> dict[str, str]:
@@ -332,13 +344,15 @@ def _find_pipeline_paths_outside(project: Project, name: str) -> dict[str, str]:
             named[f"{place}.prompt.file"] = step.prompt.file
         for number, contract in enumerate(step.contracts):
             named[f"{place}.handover.contract.{number}.schema_path"] = contract.schema_path
-    return _select_outside(project.path.resolve(), named | _name_persona_files(project))
+    personas = used_personas.find_pipeline_personas(pipeline)
+    files = _name_persona_files(used_personas.keep_personas(project.manifest, personas))
+    return _select_outside(project.path.resolve(), named | files)
 
 
-def _name_persona_files(project: Project) -> dict[str, str | None]:
+def _name_persona_files(manifest: Manifest) -> dict[str, str | None]:
     return {
         f"personas.{name}.system_prompt_file": persona.system_prompt_file
-        for name, persona in project.manifest.personas.items()
+        for name, persona in manifest.personas.items()
     }
 
 

@@ -102,7 +102,8 @@ def define_run(project: Project, name: str, text: str) -> RunDefinition:
 
 def accept_settings(project: Project, folder: RunFolder) -> None:
     """Record that the operator accepts the current settings for the run's workers."""
-    trust_records.record_settings(folder.settings, select_shared(project), clock.read_clock())
+    settings = select_shared(project, folder.read_definition().definition)
+    trust_records.record_settings(folder.settings, settings, clock.read_clock())
 
 
 def start_coordinator(project: Project, folder: RunFolder) -> None:

@@ -15,6 +15,7 @@ import msgspec
 from rekindle.config import Project, load_project
 from rekindle.documents.clone_files import make_work_branch
 from rekindle.documents.manifest import AgentEntry
+from rekindle.documents.manifest_pipelines import Pipeline
 from rekindle.documents.pipelines.pipeline_events import WorkerBegan
 from rekindle.errors import (
     AgentError,
@@ -29,6 +30,7 @@ from rekindle.policy.pipelines.step_status import MERGE_KEYS
 from rekindle.policy.pipelines.worker_entry import make_entry, make_merging_entry
 from rekindle.policy.settings import consent
 from rekindle.policy.settings.runtime_settings import find_cycle_limit
+from rekindle.policy.settings.used_personas import find_pipeline_personas, keep_personas
 from rekindle.policy.supervision import run_moves
 from rekindle.stores.files import FileStore
 from rekindle.stores.folders import trust_records
@@ -122,7 +124,9 @@ class WorkerStarter:
         with all agents must be the same as when the operator accepted the run.
         """
         accepted = trust_records.read_settings(self._folder.settings) or {}
-        changes = consent.compare_settings(accepted, select_shared(project))
+        changes = consent.compare_settings(
+            accepted, select_shared(project, self._definition.definition)
+        )
         if changes:
             name, number = self._folder.pipeline, self._folder.run
             raise UnacceptedError(
@@ -146,6 +150,7 @@ class WorkerStarter:
         background_start.start_supervisor(project, store, agent)
 
 
-def select_shared(project: Project) -> consent.ControlledSettings:
-    """Return the settings that need consent and are shared by all of a run's workers."""
-    return consent.drop_fleet_settings(consent.select_controlled(project.manifest, ""))
+def select_shared(project: Project, pipeline: Pipeline) -> consent.ControlledSettings:
+    """Return the settings that need consent and that a run's workers share."""
+    manifest = keep_personas(project.manifest, find_pipeline_personas(pipeline))
+    return consent.drop_fleet_settings(consent.select_controlled(manifest, ""))

@@ -258,6 +258,7 @@ def test_what_a_pipeline_starts_permits_or_pays_is_controlled(old, new, key):
         ("prompt: Write.", "prompt: Write, budget: {usd: 1}"),
         ("harness: codex", "harness: codex, budget: {usd: 1}"),
         ("harness: codex", "harness: command"),
+        ("personas: {", "personas: {unused: {adapter: codex}, "),
         ("version: 1", "version: 1\nfleet: {address: 'evil.example:7233'}"),
     ],
 )
