@@ -26,6 +26,11 @@ pipelines:
   ship:
     steps:
       - {id: plan, run: "true", outputs: {items: items.json, other: other.json}}
+      - id: spare
+        depends_on: [plan]
+        prompt: Change it.
+        optional: true
+        strategy: {matrix: {from: plan.other}}
       - id: work
         depends_on: [plan]
         prompt: "Change {{ item.file }}."

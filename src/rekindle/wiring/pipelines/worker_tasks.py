@@ -34,10 +34,13 @@ from rekindle.thresholds.pipeline_limits import MATRIX_BYTES
 
 
 def find_unusable_list(folder: RunFolder, definition: RunDefinition, step: str) -> str:
-    """Return why a later matrix step cannot use one of a step's outputs, or ""."""
+    """Return why a later matrix step cannot use one of a step's outputs, or "".
+
+    The run continues without an optional step, so its list must not fail another step.
+    """
     for other in definition.definition.steps:
         source, _, output = other.matrix.source.partition(".") if other.matrix else ("", "", "")
-        if source == step:
+        if source == step and not other.optional:
             _, listed = _read_list(folder, definition, other.id)
             if listed.why:
                 file = (definition.find_step(step).outputs or {})[output]
