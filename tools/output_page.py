@@ -393,6 +393,8 @@ OUTPUTS = {
             "schedules[].name": "Name of the agent or pipeline.",
             "schedules[].every": "The schedule, with its time zone if it has one of its own.",
             "schedules[].accepted": "Whether you have accepted the schedule in rekindle.yaml.",
+            "schedules[].removed": "Whether rekindle.yaml no longer contains the schedule, and you"
+            " have not accepted this yet.",
             "schedules[].watched": "Whether a daemon has checked the schedule recently, or a host"
             " of the fleet is running.",
             "schedules[].next": "When the next run starts, or null if the schedule is not in"

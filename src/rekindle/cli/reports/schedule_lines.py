@@ -19,6 +19,7 @@ WATCH_HINT = "`rekindle daemon` checks it now, and `rekindle service install` af
 NO_HOST = "no host of the fleet is running, so it does not start"
 WORKER_HINT = "run `rekindle fleet worker` on each host that should run agents"
 NOT_ACCEPTED = "`every:` in rekindle.yaml is not accepted yet"
+REMOVED = "rekindle.yaml does not contain its `every:` any more, which is not accepted yet"
 ACCEPT_HINT = "`rekindle schedules --accept` accepts it"
 
 
@@ -40,7 +41,7 @@ def list_schedule_warnings(
     """Return the problems with a schedule, each with a hint or ""."""
     warnings = []
     if not row.accepted:
-        warnings.append((NOT_ACCEPTED, ACCEPT_HINT))
+        warnings.append((REMOVED if row.removed else NOT_ACCEPTED, ACCEPT_HINT))
     if row.next is not None and not row.watched:
         warnings.append((NO_HOST, WORKER_HINT) if is_fleet else (NOT_WATCHED, WATCH_HINT))
     from rekindle.policy.schedules.describe_outcomes import render_outcome  # noqa: PLC0415 - as below

@@ -21,8 +21,11 @@ from rekindle.errors import UsageError
 from rekindle.policy.schedules.describe_outcomes import render_outcome
 from rekindle.system import clock
 from rekindle.wiring.access.trust_checks import accept_fleet, accept_pipeline, accept_settings
+from rekindle.wiring.open_store import open_store
 from rekindle.wiring.schedules.accepted_schedules import forget_schedule
+from rekindle.wiring.schedules.agent_runs import inspect_agent
 from rekindle.wiring.schedules.list_schedules import ScheduleRow, read_schedules
+from rekindle.wiring.schedules.pipeline_runs import inspect_pipeline
 
 if TYPE_CHECKING:
     from rekindle.fleet.commands.fleet_schedules import FleetSchedules
@@ -67,6 +70,7 @@ def schedules(name: str | None, accept: bool, trust: bool, as_json: bool) -> Non
         echo("There are no schedules. To start an agent or a pipeline regularly, add `every:`.")
     for row in rows:
         _print_row(row, with_history=name is not None, is_fleet=fleet is not None)
+        _print_obstacle(project, row, is_checked=accept and fleet is None)
 
 
 def _open_fleet(project: Project, *, accept: bool) -> "FleetSchedules | None":
@@ -93,14 +97,31 @@ def _accept_schedule(project: Project, row: ScheduleRow) -> None:
         print_changes(row.name, accept_pipeline(project, row.name))
 
 
+def _print_obstacle(project: Project, row: ScheduleRow, *, is_checked: bool) -> None:
+    """Print why the schedule's next run would be skipped, if it would."""
+    if not is_checked:
+        return
+    facts = (
+        inspect_agent(project, open_store(project), row.name, None)
+        if row.kind == "agents"
+        else inspect_pipeline(project, row.name, None)
+    )
+    if facts.obstacle:
+        _print_warning(f"its runs are skipped for now: {facts.obstacle}", facts.hint)
+
+
+def _print_warning(words: str, hint: str) -> None:
+    echo(style_text(f"  ! {words}", fg="yellow"))
+    if hint:
+        echo(f"    → {hint}")
+
+
 def _print_row(row: ScheduleRow, *, with_history: bool, is_fleet: bool) -> None:
     now, zone = clock.read_clock(), clock.find_zone()
     kind = "agent" if row.kind == "agents" else "pipeline"
     echo(style_text(row.name, bold=True), f"  ({kind}): {row.every}; {render_next(row, now, zone)}")
     for words, hint in list_schedule_warnings(row, now, zone, is_fleet=is_fleet):
-        echo(style_text(f"  ! {words}", fg="yellow"))
-        if hint:
-            echo(f"    → {hint}")
+        _print_warning(words, hint)
     if with_history:
         for outcome in row.history:
             echo(f"  {render_outcome(outcome, zone)}")

@@ -51,6 +51,8 @@ class RunFacts(msgspec.Struct, frozen=True):
     """Whether the record's pending run has been started."""
     obstacle: str = ""
     """Why no run can start now; empty if one can."""
+    hint: str = ""
+    """How to remove the obstacle, if this is known."""
 
 
 class ScheduleDecision(msgspec.Struct, frozen=True):

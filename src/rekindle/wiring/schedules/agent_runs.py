@@ -2,6 +2,8 @@
 
 from datetime import datetime
 
+import msgspec
+
 from rekindle.config import Project
 from rekindle.errors import RekindleError
 from rekindle.policy.schedules.decide_run import RunFacts
@@ -40,38 +42,38 @@ def inspect_agent(
     if name not in project.manifest.agents:
         return RunFacts(obstacle="rekindle.yaml does not contain the agent any more")
     if not store.exists(name):
-        return RunFacts(obstacle=_find_refusal(project, name))
+        return _find_refusal(project, name)
     projection = store.read(name).projection
     run = projection.run
     is_running = store.is_supervised(name) or (run.desired == "running" and not run.is_over)
-    obstacle = _find_refusal(project, name)
+    facts = _find_refusal(project, name)
     if run.desired == "stopped":
-        obstacle = f"you stopped the agent; `rekindle up {name}` starts it again"
-    elif not obstacle and not is_running:
+        facts = RunFacts(obstacle=f"you stopped the agent; `rekindle up {name}` starts it again")
+    elif not facts.obstacle and not is_running:
         stays = project.manifest.agents[name].mode == "stay"
-        facts = WatchFacts(
+        watched = WatchFacts(
             supervised=False,
             desired="running",
             is_tampered=run.is_safe and run.safe.why == TAMPERED_REASON,
             may_miss_stop=projection.may_miss_stop,
             stays=stays and not background_start.is_in_window(store, name),
         )
-        row = watchdog_table.decide_start(facts)
-        obstacle = "" if row.starts else row.words
-    return RunFacts(
+        row = watchdog_table.decide_start(watched)
+        facts = RunFacts(obstacle="" if row.starts else row.words)
+    return msgspec.structs.replace(
+        facts,
         is_running=is_running,
         has_started=pending is not None
         and run.scheduled is not None
         and run.scheduled.due == pending.due,
-        obstacle=obstacle,
     )
 
 
-def _find_refusal(project: Project, name: str) -> str:
-    """Return why the agent's settings do not allow a start, or ""."""
+def _find_refusal(project: Project, name: str) -> RunFacts:
+    """Return whether the agent's settings allow a start."""
     try:
         trust_checks.require_accepted(project, name)
         refuse_obstacles(project, name)
     except RekindleError as error:
-        return str(error)
-    return ""
+        return RunFacts(obstacle=str(error), hint=error.hint)
+    return RunFacts()

@@ -36,6 +36,8 @@ class ScheduleRow(msgspec.Struct, frozen=True, kw_only=True):
     """The schedule in effect, with its time zone if one is set."""
     accepted: bool = True
     """Whether you have accepted the schedule that is in rekindle.yaml."""
+    removed: bool = False
+    """Whether you have not accepted yet that the schedule was removed from rekindle.yaml."""
     watched: bool = False
     """Whether a daemon has checked the schedule recently, or a host of the fleet is running."""
     next: datetime | None = None
@@ -94,6 +96,7 @@ def _read_row(
         every=render_schedule(schedule.every),
         accepted=declared is not None
         and encode_schedule(declared) == encode_schedule(schedule.every),
+        removed=declared is None,
         watched=is_watched,
     )
     try:

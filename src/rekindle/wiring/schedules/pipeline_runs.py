@@ -3,6 +3,8 @@
 from contextlib import suppress
 from datetime import datetime
 
+import msgspec
+
 from rekindle.config import Project
 from rekindle.documents.pipelines.pipeline_events import PipelineStarted, parse_pipeline_event
 from rekindle.errors import DocumentError, RekindleError
@@ -24,16 +26,14 @@ def inspect_pipeline(project: Project, name: str, pending: PendingRun | None) ->
     if name not in project.manifest.pipelines:
         return RunFacts(obstacle="rekindle.yaml does not contain the pipeline any more")
     runs = list_runs(private_files.find_private_project(project.path), name)
-    obstacle = _find_refusal(project, name)
+    facts = _find_refusal(project, name)
     started = [run for run in runs if pending is not None and _read_due(run) == pending.due]
     for run in started:
         # A daemon that was killed after it created the run may not have accepted its settings.
-        if not obstacle and trust_records.read_settings(run.settings) is None:
+        if not facts.obstacle and trust_records.read_settings(run.settings) is None:
             start_run.accept_settings(project, run)
-    return RunFacts(
-        is_running=any(map(_is_running, runs)),
-        has_started=bool(started),
-        obstacle=obstacle,
+    return msgspec.structs.replace(
+        facts, is_running=any(map(_is_running, runs)), has_started=bool(started)
     )
 
 
@@ -54,12 +54,12 @@ def _is_running(run: RunFolder) -> bool:
         return run.is_coordinated()
 
 
-def _find_refusal(project: Project, name: str) -> str:
-    """Return why a run of the pipeline cannot start, or ""."""
+def _find_refusal(project: Project, name: str) -> RunFacts:
+    """Return whether the pipeline's settings and files allow a start."""
     if reason := explain_unaccepted_pipeline(project, name):
-        return reason
+        return RunFacts(obstacle=reason)
     try:
         start_run.check_steps(project, start_run.define_run(project, name, ""))
     except RekindleError as error:
-        return str(error)
-    return ""
+        return RunFacts(obstacle=str(error), hint=error.hint)
+    return RunFacts()

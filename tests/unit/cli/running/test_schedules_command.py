@@ -18,6 +18,10 @@ agents:
   trades: {harness: command, command: ["true"], every: 1h}
   words: {harness: command, command: ["true"]}
 """
+PIPELINE = """\
+version: 1
+pipelines: {audit: {every: 1h, steps: [{id: look, run: no-such-program}]}}
+"""
 NOW = datetime(2026, 11, 17, 12, 5, tzinfo=UTC)
 NOON = NOW.replace(minute=0)
 HOUR = timedelta(hours=1)
@@ -70,6 +74,33 @@ def test_a_change_is_shown_until_it_is_accepted(project, call):
     assert "trades  (agent): 1h;" in changed.output
     assert "`every:` in rekindle.yaml is not accepted yet" in changed.output
     assert "trades  (agent): 2h;" in call("schedules", "--accept").output
+
+
+def test_a_removed_schedule_is_called_removed(project, call):
+    call("schedules", "--accept", "--trust")
+    (project / "rekindle.yaml").write_text(MANIFEST.replace(", every: 1h", ""))
+    shown = call("schedules").output
+    assert "does not contain its `every:` any more" in shown
+    assert "`every:` in rekindle.yaml is not accepted" not in shown
+    assert "There are no schedules" in call("schedules", "--accept").output
+
+
+def test_accepting_a_schedule_tells_what_keeps_a_run_from_starting(project, call):
+    (project / "PROMPT.md").unlink()
+    accepted = call("schedules", "--accept", "--trust")
+    assert accepted.exit_code == 0
+    assert "! its runs are skipped for now: PROMPT.md: cannot be read" in accepted.output
+    assert "→ create it, or correct `prompt:`" in accepted.output
+    (project / "PROMPT.md").write_text("Ship the parser.\n")
+    assert "skipped" not in call("schedules", "--accept").output
+
+
+def test_accepting_the_schedule_of_a_pipeline_tells_it_too(project, call):
+    (project / "rekindle.yaml").write_text(PIPELINE)
+    accepted = call("schedules", "--accept", "--trust")
+    assert accepted.exit_code == 0
+    assert "audit  (pipeline): 1h; next run" in accepted.output
+    assert "! its runs are skipped for now: " in accepted.output
 
 
 def test_an_agent_that_was_removed_loses_its_schedule(project, call):
