@@ -11,6 +11,7 @@ from itertools import pairwise
 import msgspec
 import pytest
 from temporalio import activity
+from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client, WorkflowFailureError, WorkflowUpdateFailedError
 from temporalio.worker import Replayer, Worker
 
@@ -19,6 +20,7 @@ from rekindle.documents.manifest_pipelines import Pipeline, PipelineStep
 from rekindle.documents.pipelines.pipeline_events import (
     ItemsFound,
     MergeStage,
+    PersonAsked,
     PipelineEnded,
     PipelineResumed,
     PipelineStarted,
@@ -156,7 +158,7 @@ class ScriptedHosts:
         await handle.signal("worker_reported", report)
 
 
-def make_record(pool: str, **more) -> RegisteredPipeline:
+def make_record(pool: str, log=(), **more) -> RegisteredPipeline:
     plan = RunPlan(pipeline="p", steps=STEPS)
     steps = [PipelineStep(id=step.id) for step in STEPS]
     definition = RunDefinition(
@@ -166,7 +168,7 @@ def make_record(pool: str, **more) -> RegisteredPipeline:
     return RegisteredPipeline(
         definition=definition,
         agent=AgentDefinition(manifest="version: 1\n", pool=pool, heartbeat_seconds=10),
-        lines=(events.render(started).decode(),),
+        lines=tuple(events.render(event).decode() for event in (started, *log)),
         **more,
     )
 
@@ -253,6 +255,39 @@ def test_a_stopped_run_is_resumed_and_no_attempt_begins_twice(engine):
         assert attempts["p-1-build-a", 2] == 1
 
     run_pipeline(engine, "stopped", play)
+
+
+def test_a_stopped_worker_is_resumed_after_its_history_was_carried_over(engine):
+    """The run was stopped, resumed and carried over before the worker reported that it stopped."""
+    now, agent = clock.read_clock(), "p-1-plan"
+    log = (
+        WorkerBegan(ts=now, step="plan", attempt=1, agent=agent, commit="base"),
+        PipelineStopped(ts=now),
+        PipelineResumed(ts=now + timedelta(seconds=1)),
+    )
+    report = WorkerReport(agent=agent, attempt=1, state="stopped")
+
+    async def play(handle, hosts: ScriptedHosts) -> None:
+        assert await handle.result() == "done"
+        assert agent not in {began.agent for began in hosts.begun}, "its result is only checked"
+
+    begun = ((agent, 1),)
+    run_pipeline(engine, "carried", play, log=log, begun=begun, reports={agent: report})
+
+
+def test_a_stopped_run_does_not_look_for_a_persons_merge(engine):
+    async def play(handle, hosts: ScriptedHosts) -> None:
+        hosts.looks_until = 1000
+        await await_event(handle, PersonAsked)
+        await say(handle, PipelineStopped(ts=clock.read_clock()))
+        await await_event(handle, PipelineEnded)
+        history = [event async for event in handle.fetch_history_events()]
+        kinds = Counter(event.event_type for event in history)
+        ends = kinds[EventType.EVENT_TYPE_TIMER_FIRED] + kinds[EventType.EVENT_TYPE_TIMER_CANCELED]
+        assert kinds[EventType.EVENT_TYPE_TIMER_STARTED] == ends > 0
+        await handle.terminate()
+
+    run_pipeline(engine, "unwatched", play)
 
 
 def test_a_person_is_asked_once_and_the_merge_is_found(engine, monkeypatch):

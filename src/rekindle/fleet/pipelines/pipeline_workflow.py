@@ -164,8 +164,8 @@ class PipelineWorkflow:
             return
         self._record_spending(worker_id, worker, report)
         # If a person stopped the agent, that person may still continue it.
-        is_stopped = report.state == "stopped" and place in self._stopped
-        if report.state == "over" or is_stopped:
+        is_told = worker.is_stopping or place in self._stopped
+        if report.state == "over" or (report.state == "stopped" and is_told):
             check = self._record("check_worker", began, WorkerEnded)
             self._start(("check", worker.agent), check)
 
@@ -202,7 +202,7 @@ class PipelineWorkflow:
             for step, stage in sorted(self._state.asked)
             if (merge := self._state.merges.get((step, stage))) and merge.conflicts
         ]
-        if not waiting:
+        if not waiting or self._state.ended is not None:
             return None
         now = workflow.now()
         if self._look is None or now >= self._look:
