@@ -66,7 +66,7 @@ class PipelineActivities:
             worker = PipelineWorker(workflow=pipeline, attempt=began.attempt)
             try:
                 desired, pushed, definition = await self._use_clone(
-                    pipeline, lambda run: _prepare_worker(run, began, worker, is_new=True)
+                    pipeline, lambda run: _prepare_worker(run, began, worker)
                 )
                 new_events = [*pushed, desired]
                 await self._agents.begin(began.agent, definition, new_events=new_events)
@@ -81,17 +81,19 @@ class PipelineActivities:
         worker = agent.definition.worker
         if worker is None or worker.workflow != pipeline:
             return f"the fleet already has another agent named {began.agent}"
-        run = agent.projection.run
         if worker.attempt < began.attempt:
             worker = PipelineWorker(
                 workflow=pipeline, attempt=began.attempt, seq=agent.projection.seq
             )
-        elif run.wanted > worker.seq:
+        elif agent.projection.run.wanted > worker.seq:
             return ""
         order = worker
-        desired, _, definition = await self._use_clone(
-            pipeline, lambda run: _prepare_worker(run, began, order, is_new=False)
-        )
+        try:
+            desired, _, definition = await self._use_clone(
+                pipeline, lambda run: _prepare_worker(run, began, order, agent)
+            )
+        except ManifestError as error:
+            return f"{error}"
         await self._agents.define(began.agent, definition)
         await self._agents.say(began.agent, desired)
         return ""
@@ -229,9 +231,12 @@ def find_person_merge(run: HostRun, step: str, stage: MergeStage) -> StepMerged 
 
 
 def _prepare_worker(
-    run: HostRun, began: WorkerBegan, worker: PipelineWorker, *, is_new: bool
+    run: HostRun, began: WorkerBegan, worker: PipelineWorker, agent: RegisteredAgent | None = None
 ) -> tuple[DesiredSet, list[AnyEvent], AgentDefinition]:
-    """Return the command that starts a worker, the event for its first push, and its definition."""
+    """Return the command that starts a worker, the event for its first push, and its definition.
+
+    `agent` is the worker's agent, if it exists already.
+    """
     prompt, inputs = prepare_inputs(run, began)
     now = clock.read_clock()
     entry, definition = define_worker(
@@ -243,8 +248,9 @@ def _prepare_worker(
         now=now,
     )
     cycles = find_cycle_limit(entry)
-    desired = run_moves.make_desired_event(run_moves.RunState(), "running", now, cycles)
-    if not is_new:
+    earlier = agent.projection.run if agent else run_moves.RunState()
+    desired = run_moves.make_desired_event(earlier, "running", now, cycles)
+    if agent is not None:
         return desired, [], definition
     start = run.push_start(began)
     pushed = WorkspacePushed(ts=now, revision=start.revision, head=start.head, branch=start.branch)
