@@ -17,6 +17,7 @@ from fleet.working import worker
 from rekindle import config
 from rekindle.cli import main
 from rekindle.documents.pipelines.pipeline_events import WorkerBegan
+from rekindle.errors import OwnershipError
 from rekindle.fleet.engine.agent_client import AgentClient
 from rekindle.fleet.engine.connect import connect
 from rekindle.fleet.engine.pipeline_client import PipelineClient
@@ -47,21 +48,24 @@ def read_run(folder: Path, number: int) -> RegisteredPipeline:
     return asyncio.run(read())
 
 
-def await_sessions(folder: Path, host: str, number: int) -> None:
-    """Wait until a host runs some workers of the matrix."""
+def await_sessions(folder: Path, host: str, number: int) -> list[str]:
+    """Wait until a host runs some workers of the matrix, and return their names."""
     fleet = config.load_project(folder).settings.fleet
     assert fleet is not None
 
-    async def follow() -> None:
+    async def follow() -> list[str]:
         agents = AgentClient(await connect(fleet, folder, {}))
         while True:
             listed = [agent async for agent in agents.listed()]
-            here = [agent for agent in listed if (agent.host, agent.state) == (host, "running")]
-            if sum("-build-" in agent.agent for agent in here) >= number:
-                return
+            here = [
+                agent.agent for agent in listed if (agent.host, agent.state) == (host, "running")
+            ]
+            names = [name for name in here if "-build-" in name]
+            if len(names) >= number:
+                return names
             await asyncio.sleep(0.2)
 
-    asyncio.run(asyncio.wait_for(follow(), 120))
+    return asyncio.run(asyncio.wait_for(follow(), 120))
 
 
 def check_result(folder: Path, items: int) -> None:
@@ -71,6 +75,14 @@ def check_result(folder: Path, items: int) -> None:
     files = git("ls-tree", "-r", "--name-only", "rekindle/ship/1", cwd=remote).split()
     assert files == [".gitignore", "all.txt", *(f"{name}.txt" for name in names)]
     assert git("show", "rekindle/ship/1:all.txt", cwd=remote).split() == names
+
+
+def check_worker_cannot_be_removed(project: Path, agent: str) -> None:
+    errors = io.StringIO()
+    with contextlib.chdir(project), contextlib.redirect_stderr(errors):
+        code = main.run(["fleet", "remove", agent])
+    assert code == OwnershipError.exit_code
+    assert "rekindle pipeline stop ship 1" in errors.getvalue()
 
 
 def check_commands_for_results(project: Path) -> None:
@@ -149,7 +161,8 @@ def test_a_run_on_a_host_is_started_stopped_and_resumed(own_engine, tmp_path):
     with worker(project, tmp_path / "root", "one"):
         started = rekindle(project, "run", "ship", "--trust", "--detach")
         assert "started ship 1 on the fleet" in started
-        await_sessions(project, "one", 1)
+        [running, *_] = await_sessions(project, "one", 1)
+        check_worker_cannot_be_removed(project, running)
         assert "ship 1: stopped" in rekindle(project, "stop", "ship")
         rekindle(project, "resume", "ship")
         [row] = json.loads(rekindle(project, "status", "ship", "--json"))["runs"]

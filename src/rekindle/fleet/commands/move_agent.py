@@ -13,6 +13,8 @@ from rekindle.errors import (
 from rekindle.fleet.commands.define_agent import define_agent
 from rekindle.fleet.commands.fleet_store import FleetStore
 from rekindle.fleet.engine import run_schedules, schedules
+from rekindle.fleet.engine.pipeline_client import PipelineClient
+from rekindle.fleet.pipelines.pipeline_tasks import parse_pipeline_id
 from rekindle.policy.fleet import agent_registry
 from rekindle.policy.fleet.agent_registry import RegisteredAgent
 from rekindle.policy.projection.projection import Projection, prune_projection
@@ -85,6 +87,7 @@ class AgentMover:
                 f"agent {agent} has its own history in this folder, which would be lost",
                 hint=f"move {self._files.folder(agent).path} away, then repeat the command",
             )
+        self._refuse_worker(agent)
         there = self._there
         registered = there.wait_for(there.agents.remove(agent))
         there.wait_for(schedules.drop_schedule(there.agents.client, agent))
@@ -101,6 +104,20 @@ class AgentMover:
             self._transfer_folder(agent, host.identify_host(), registered.generation)
         self._files.create(agent)
         return registered
+
+    def _refuse_worker(self, agent: str) -> None:
+        """Raise OwnershipError if the agent works for a pipeline run that has not ended."""
+        there = self._there
+        worker = there.kept(agent).definition.worker if there.exists(agent) else None
+        client = there.agents.client
+        run = parse_pipeline_id(client.namespace, worker.workflow) if worker else None
+        if run is not None and there.wait_for(PipelineClient(client).is_open(*run)):
+            name = f"{run[0]} {run[1]}"
+            raise OwnershipError(
+                f"agent {agent} works for the pipeline run {name}, which has not ended",
+                hint=f"stop the run, and remove its workers: rekindle pipeline stop {name}; "
+                f"rekindle pipeline clean {name}",
+            )
 
     def _release_to_fleet(self, agent: str) -> tuple[Projection, str]:
         """Mark the folder as moved to block local writers, and return its state and owner."""

@@ -1,8 +1,6 @@
 """Client for a fleet's pipelines: start and read runs, and send them commands."""
 
-import re
 from collections.abc import AsyncIterator, Sequence
-from contextlib import suppress
 from datetime import timedelta
 
 from temporalio.api.common.v1 import WorkflowExecution
@@ -21,7 +19,12 @@ from temporalio.service import RPCError, RPCStatusCode
 from rekindle.documents import events
 from rekindle.documents.pipelines.pipeline_events import PipelineResumed, PipelineStopped
 from rekindle.errors import EngineError, NotFoundError, UsageError
-from rekindle.fleet.pipelines.pipeline_tasks import make_pipeline_id, make_pipeline_queue
+from rekindle.fleet.engine.update_errors import is_overlooked
+from rekindle.fleet.pipelines.pipeline_tasks import (
+    make_pipeline_id,
+    make_pipeline_queue,
+    parse_pipeline_id,
+)
 from rekindle.fleet.pipelines.pipeline_workflow import PipelineWorkflow
 from rekindle.policy.fleet.registered_pipeline import RegisteredPipeline
 from rekindle.policy.settings.runtime_settings import (
@@ -90,36 +93,44 @@ class PipelineClient:
     async def say(self, pipeline: str, run: int, event: PipelineStopped | PipelineResumed) -> None:
         """Send the operator's command to a run."""
         handle, line = self._get_handle(pipeline, run), events.render(event).decode()
-        try:
-            await handle.execute_update(PipelineWorkflow.say, line, rpc_timeout=_MOST)
-        except WorkflowUpdateFailedError as refused:
-            cause = refused.cause
-            words = cause.message if isinstance(cause, ApplicationError) else str(cause)
-            raise UsageError(
-                f"{pipeline} {run}: {words}", hint=f"`rekindle pipeline status {pipeline} {run}`"
-            ) from refused
-        except (RPCError, WorkflowUpdateRPCTimeoutOrCancelledError) as failed:
-            raise _make_error(pipeline, run, failed) from failed
+        for tries_left in reversed(range(FLEET_TRIES)):
+            try:
+                await handle.execute_update(PipelineWorkflow.say, line, rpc_timeout=_MOST)
+            except WorkflowUpdateFailedError as refused:
+                if tries_left and is_overlooked(refused):
+                    continue
+                cause = refused.cause
+                words = cause.message if isinstance(cause, ApplicationError) else str(cause)
+                raise UsageError(
+                    f"{pipeline} {run}: {words}",
+                    hint=f"`rekindle pipeline status {pipeline} {run}`",
+                ) from refused
+            except (RPCError, WorkflowUpdateRPCTimeoutOrCancelledError) as failed:
+                raise _make_error(pipeline, run, failed) from failed
+            return
 
     async def is_running(self, pipeline: str) -> bool:
         """Return whether a pipeline has a run that has not ended. A stopped run counts as ended."""
         async for name, run in self.list_runs(' AND ExecutionStatus="Running"'):
-            if name != pipeline:
-                continue
-            with suppress(NotFoundError):  # a person removes the run
-                if (await self.kept(name, run)).fold().ended is None:
-                    return True
+            if name == pipeline and await self.is_open(name, run):
+                return True
         return False
+
+    async def is_open(self, pipeline: str, run: int) -> bool:
+        """Return whether a run exists and has not ended. A stopped run counts as ended."""
+        try:
+            return (await self.kept(pipeline, run)).fold().ended is None
+        except NotFoundError:  # a person removed the run
+            return False
 
     async def list_runs(self, which: str = "") -> AsyncIterator[tuple[str, int]]:
         """Yield the pipeline and number of each run, or of the runs that a query selects."""
-        start = re.escape(f"{self._client.namespace}/pipelines/")
         known = set[tuple[str, int]]()
         async for listed in self._client.list_workflows(f'WorkflowType="Pipeline"{which}'):
-            match = re.fullmatch(rf"{start}([^/]+)/(\d+)", listed.id)
-            if match is not None and (match[1], int(match[2])) not in known:
-                known.add((match[1], int(match[2])))
-                yield match[1], int(match[2])
+            run = parse_pipeline_id(self._client.namespace, listed.id)
+            if run is not None and run not in known:
+                known.add(run)
+                yield run
 
     async def forget(self, pipeline: str, run: int, agents: Sequence[str]) -> None:
         """Remove the histories of a run and its workers from the engine."""

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import msgspec
 from temporalio import activity
-from temporalio.client import Client
+from temporalio.client import Client, WorkflowHandle
 from temporalio.exceptions import ApplicationError
 
 from rekindle.documents import manifest
@@ -34,7 +34,7 @@ from rekindle.fleet.pipelines.worker_definition import define_worker
 from rekindle.fleet.pipelines.worker_inputs import prepare_inputs
 from rekindle.policy.exits.stop_reasons import Severity
 from rekindle.policy.fleet.agent_registry import AgentDefinition, RegisteredAgent
-from rekindle.policy.fleet.pipeline_worker import PipelineWorker
+from rekindle.policy.fleet.pipeline_worker import PipelineWorker, WorkerReport
 from rekindle.policy.fleet.registered_pipeline import RegisteredPipeline
 from rekindle.policy.pipelines import pipeline_moves as moves
 from rekindle.policy.redact.redaction import Redaction
@@ -104,12 +104,14 @@ class PipelineActivities:
         async with send_heartbeats(), translate_errors():
             agent = await self._find_agent(began.agent)
             if agent is None:
+                state = (await self._get_handle(pipeline).query(PipelineWorkflow.kept)).fold()
                 return WorkerEnded(
                     ts=clock.read_clock(),
                     step=began.step,
                     worker=began.worker,
                     attempt=began.attempt,
-                    outcome="failed",
+                    # After `pipeline resume`, a stopped worker starts again with a new agent.
+                    outcome="stopped" if state.is_stopped else "failed",
                     commit=began.commit,
                     why=f"the agent {began.agent} was removed from the fleet",
                 )
@@ -121,13 +123,23 @@ class PipelineActivities:
 
     @activity.defn
     async def stop_worker(self, pipeline: str, agent: str) -> None:
-        del pipeline
+        """Stop a worker's agent. If the agent was removed, report its end in its place."""
         async with send_heartbeats(), translate_errors():
             registered = await self._find_agent(agent)
-            if registered is not None:
-                run = registered.projection.run
-                stop = run_moves.make_desired_event(run, "stopped", clock.read_clock())
-                await self._agents.say(agent, stop)
+            if registered is None:
+                await self._report_removed(pipeline, agent)
+                return
+            run = registered.projection.run
+            stop = run_moves.make_desired_event(run, "stopped", clock.read_clock())
+            await self._agents.say(agent, stop)
+
+    async def _report_removed(self, pipeline: str, agent: str) -> None:
+        handle = self._get_handle(pipeline)
+        record: RegisteredPipeline = await handle.query(PipelineWorkflow.kept)
+        for _, worker in record.fold().list_running():
+            if worker.agent == agent:
+                report = WorkerReport(agent=agent, attempt=worker.attempt, state="over")
+                await handle.signal(PipelineWorkflow.worker_reported, report)
 
     @activity.defn
     async def find_items(self, pipeline: str, move: moves.FindItems) -> ItemsFound:
@@ -194,10 +206,12 @@ class PipelineActivities:
         except NotOnFleetError:
             return None
 
+    def _get_handle(self, pipeline: str) -> WorkflowHandle[PipelineWorkflow, str]:
+        return self._client.get_workflow_handle_for(PipelineWorkflow.run, pipeline)
+
     async def _use_clone(self, pipeline: str, work: Callable[[HostRun], T]) -> T:
         """Call `work` in a thread with the clone of a run's repository."""
-        handle = self._client.get_workflow_handle_for(PipelineWorkflow.run, pipeline)
-        registered: RegisteredPipeline = await handle.query(PipelineWorkflow.kept)
+        registered = await self._get_handle(pipeline).query(PipelineWorkflow.kept)
         async with self.clone:
             return await asyncio.to_thread(
                 lambda: work(HostRun(self._root, self._host, registered))

@@ -1,5 +1,6 @@
 """Tasks that a pipeline's workflow gives to hosts, and their task queue."""
 
+import re
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any, TypeVar
@@ -25,6 +26,13 @@ def make_pipeline_queue(pool: str) -> str:
 def make_pipeline_id(namespace: str, pipeline: str, run: int) -> str:
     """Return the id of a run's workflow. It contains slashes, so it cannot be an agent's id."""
     return f"{namespace}/pipelines/{pipeline}/{run}"
+
+
+def parse_pipeline_id(namespace: str, workflow_id: str) -> tuple[str, int] | None:
+    """Return the pipeline and the number of a run, or None if the id is not one of a run."""
+    start = re.escape(f"{namespace}/pipelines/")
+    match = re.fullmatch(rf"{start}([^/]+)/(\d+)", workflow_id)
+    return (match[1], int(match[2])) if match else None
 
 
 async def run_task(
