@@ -254,8 +254,8 @@ def test_a_zombie_that_pushes_is_refused(crowd):
             folder = crowd.roots[fault.host] / f"default~{name}" / "work"
             last = snapshots(crowd.remote, name)[-1]
             pushed = f"refs/rekindle/{name}/pushed"
-            if not git("for-each-ref", pushed, cwd=folder).strip():
-                continue  # the host was lost before its first push
+            if not folder.exists() or not git("for-each-ref", pushed, cwd=folder).strip():
+                continue  # the host was lost before it had a clone, or before its first push
             own = document.parse(git("log", "-1", "--format=%B", pushed, cwd=folder))
             if own is None or own.host == last.host:
                 continue  # it has come back there since
