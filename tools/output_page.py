@@ -249,13 +249,14 @@ OUTPUTS = {
         "",
         {
             "pipeline": "Name of the pipeline.",
-            "run": "Number of the run.",
+            "runs": "Numbers of the runs that were cleaned.",
+            "kept_runs": "Numbers of the runs that were not cleaned, each with the reason.",
             "workers": "On a fleet, workers that were removed. Their hosts remove the folders.",
             "folders": "Workers' folders that were removed.",
             "kept_folders": "Workers' folders that were kept, each with the reason.",
             "branches": "Worker and merge branches that were removed.",
             "kept_branches": "Worker branches that were kept.",
-            "is_forgotten": "Whether the run's logs and outputs were removed.",
+            "is_forgotten": "Whether the logs and outputs of all these runs were removed.",
         },
     ),
     "snapshots": Output(

@@ -7,6 +7,8 @@ import pytest
 
 import worktrees
 from rekindle.documents.pipelines.pipeline_events import PipelineEnded, StepMerged
+from rekindle.stores.folders.private_files import find_private_project
+from rekindle.stores.pipelines.run_folder import list_runs
 from rekindle.system.processes import program_search
 
 
@@ -219,6 +221,43 @@ def test_cleaning_keeps_the_branches(make_run, rekindle, git):
         "· kept rekindle/review-1-build-b/work",
     ]
     assert run.folder.path.is_dir()
+
+
+def test_cleaning_without_a_number_cleans_all_finished_runs(make_run, rekindle, git, tmp_path):
+    for _ in range(3):
+        make_run().finish()
+    make_run().plan()
+    make_run().append(PipelineEnded, outcome="stopped")
+    for _ in range(2):
+        make_run().append(PipelineEnded, outcome="failed", why="failed: plan")
+    damaged = make_run().folder
+    make_run().append(PipelineEnded, outcome="done")
+    (damaged.path / "definition.json").write_text("{")
+    document = json.loads(rekindle("clean", "review", "2", "--all", "--json")[1])
+    assert (document["runs"], document["is_forgotten"]) == ([2], True)
+    code, out = rekindle("clean", "review")
+    assert code == 0
+    first, *others = out.splitlines()
+    assert first == "✓ removed 0 folders of workers in 5 runs"
+    assert [line.partition(" it is ")[0] for line in others[:2]] == [
+        "· kept run 4:",
+        "· kept run 5:",
+    ]
+    assert others[1].endswith("it is stopped")
+    assert others[2].startswith("· kept run 8: ")
+    document = json.loads(rekindle("clean", "review", "--all", "--json")[1])
+    assert document["runs"] == [1, 3, 6, 7, 9]
+    assert [*document["kept_runs"]] == ["4", "5", "8"]
+    assert len(document["branches"]) == 4
+    assert [folder.run for folder in list_runs(find_private_project(tmp_path))] == [4, 5, 8]
+
+
+def test_a_pipeline_without_a_finished_run_is_not_cleaned(make_run, rekindle):
+    make_run().append(PipelineEnded, outcome="stopped")
+    code, out = rekindle("clean", "review")
+    assert code != 0
+    assert "the pipeline review has no run that is finished" in out
+    assert "removed 0 folders" in rekindle("clean", "review", "1")[1]
 
 
 def test_cleaning_everything_keeps_the_result_and_what_it_does_not_contain(
