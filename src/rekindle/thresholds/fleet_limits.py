@@ -32,6 +32,22 @@ FLEET_PROMPT_CHARACTERS = declare_threshold(
     "characters",
     "Maximum length of a prompt that the engine stores. The transcript has the full text.",
 )
+FLEET_REASONS_BYTES = declare_threshold(
+    128 * 1024,
+    "fleet.reasons_bytes",
+    "bytes",
+    "Maximum total size of the events with long failure reasons in a pipeline run's log. In older "
+    "events, the reason is cut.",
+)
+FLEET_REASON_CHARACTERS = declare_threshold(
+    150, "fleet.reason_characters", "characters", "Maximum length of a failure reason that is cut."
+)
+FLEET_LONG_EVENT_CHARACTERS = declare_threshold(
+    600,
+    "fleet.long_event_characters",
+    "characters",
+    "Minimum length of an event whose failure reason can be cut.",
+)
 FLEET_COMMIT_BYTES = declare_threshold(
     256 * 1024,
     "fleet.commit_bytes",

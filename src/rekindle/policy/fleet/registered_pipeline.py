@@ -11,6 +11,8 @@ from rekindle.documents.pipelines.pipeline_events import (
     PipelineResumed,
     PipelineStarted,
     PipelineStopped,
+    WorkerEnded,
+    WorkerReported,
     parse_pipeline_event,
 )
 from rekindle.errors import DocumentError
@@ -20,6 +22,11 @@ from rekindle.policy.fleet.pipeline_worker import WorkerReport
 from rekindle.policy.pipelines.pipeline_state import PipelineState, fold
 from rekindle.policy.pipelines.run_definition import RunDefinition
 from rekindle.policy.settings.runtime_settings import FLEET_HISTORY_EVENTS
+from rekindle.thresholds.fleet_limits import (
+    FLEET_LONG_EVENT_CHARACTERS,
+    FLEET_REASON_CHARACTERS,
+    FLEET_REASONS_BYTES,
+)
 
 
 class RegisteredPipeline(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,8 +50,51 @@ class RegisteredPipeline(msgspec.Struct, frozen=True, kw_only=True):
         return fold(self.read_events())
 
     def append(self, event: AnyPipelineEvent) -> "RegisteredPipeline":
+        """Add an event to the log, which must fit into one message to the engine.
+
+        The number of lines never decreases, because `pipeline logs` counts them to find new ones.
+        """
         line = events.render(event).decode()
-        return msgspec.structs.replace(self, lines=(*self.lines, line))
+        place = self._find_report(event) if isinstance(event, WorkerReported) else None
+        if place is not None:
+            lines = (*self.lines[:place], line, *self.lines[place + 1 :])
+        else:
+            lines = (*self.lines, line)
+        if isinstance(event, WorkerEnded) and event.why:
+            lines = _cut_reasons(lines)
+        return msgspec.structs.replace(self, lines=lines)
+
+    def _find_report(self, new: WorkerReported) -> int | None:
+        """Return the place of the report that a new report replaces, or None."""
+        for place in reversed(range(len(self.lines))):
+            if new.kind not in self.lines[place]:
+                continue
+            last = parse_pipeline_event(self.lines[place].encode())
+            if isinstance(last, WorkerReported) and _is_replaced(last, new):
+                return place
+        return None
+
+
+def _is_replaced(last: WorkerReported, new: WorkerReported) -> bool:
+    """Return whether a report adds only spending to an earlier report on the same attempt."""
+    is_same = (last.step, last.worker, last.attempt) == (new.step, new.worker, new.attempt)
+    return is_same and not last.harness and not new.harness
+
+
+def _cut_reasons(lines: tuple[str, ...]) -> tuple[str, ...]:
+    """Cut older failure reasons if the log has too many long ones."""
+    room, after = FLEET_REASONS_BYTES, [*lines]
+    for place in reversed(range(len(lines))):
+        if len(lines[place]) < FLEET_LONG_EVENT_CHARACTERS:
+            continue
+        event = parse_pipeline_event(lines[place].encode())
+        if not isinstance(event, WorkerEnded) or len(event.why) <= FLEET_REASON_CHARACTERS:
+            continue
+        room -= len(lines[place].encode())
+        if room < 0:
+            why = event.why[: FLEET_REASON_CHARACTERS - 1] + "…"
+            after[place] = events.render(msgspec.structs.replace(event, why=why)).decode()
+    return tuple(after)
 
 
 def begin_run(
