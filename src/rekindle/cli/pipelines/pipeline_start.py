@@ -140,6 +140,8 @@ def resume(
     refuse_resume(reading.row, raised)
     ensure_trust(project, trust=trust)
     start_run.accept_settings(project, reading.folder)
+    for worker, changes in start_run.accept_workers(project, store, reading.folder):
+        print_changes(worker, changes)
     if reading.row.is_over or reading.state.is_stopped or raised:
         ts = stamp_command(reading.state, clock.read_clock())
         reading.folder.submit(PipelineResumed(ts=ts, budget=raised))

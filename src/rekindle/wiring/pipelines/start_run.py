@@ -2,11 +2,13 @@
 
 import os
 import sys
+from collections.abc import Iterator
 from datetime import datetime
 
 import msgspec
 
 from rekindle.config import Project
+from rekindle.documents.events import RestartRequested
 from rekindle.documents.manifest_pipelines import PipelineStep, PromptFile
 from rekindle.documents.pipelines.pipeline_events import PipelineStarted
 from rekindle.errors import ManifestError, RekindleError, UsageError
@@ -18,6 +20,8 @@ from rekindle.policy.pipelines.run_plan import make_plan
 from rekindle.policy.pipelines.step_order import list_ancestors
 from rekindle.policy.pipelines.worker_entry import make_entry
 from rekindle.policy.pipelines.worker_names import find_last_run
+from rekindle.policy.supervision import run_moves
+from rekindle.stores.files import FileStore
 from rekindle.stores.folders import private_files, trust_records
 from rekindle.stores.folders.agent_folder import RekindleFolder
 from rekindle.stores.pipelines.run_folder import RunFolder, create_run, list_runs
@@ -25,6 +29,7 @@ from rekindle.system import clock, json_schema
 from rekindle.system.files import durable_files
 from rekindle.system.git.tree_snapshot import WorkingCopy
 from rekindle.system.processes.child_processes import HostProcesses
+from rekindle.wiring.access import trust_checks
 from rekindle.wiring.open_store import open_store, read_named_file
 from rekindle.wiring.pipelines.run_refs import find_repository, list_run_names
 from rekindle.wiring.pipelines.worker_start import select_shared
@@ -104,6 +109,24 @@ def accept_settings(project: Project, folder: RunFolder) -> None:
     """Record that the operator accepts the current settings for the run's workers."""
     settings = select_shared(project, folder.read_definition().definition)
     trust_records.record_settings(folder.settings, settings, clock.read_clock())
+
+
+def accept_workers(
+    project: Project, store: FileStore, folder: RunFolder
+) -> Iterator[tuple[str, list[str]]]:
+    """Accept the current settings for each running worker, and restart workers that wait for it.
+
+    Yield each worker with its changed settings.
+    """
+    for _, worker in folder.read_state().list_running():
+        name = worker.agent
+        if name not in project.workers or not store.exists(name):
+            continue  # the coordinator accepts the settings when it starts the worker
+        yield name, trust_checks.accept_settings(project, name)
+        run, now = store.read(name).projection.run, clock.read_clock()
+        if run.is_safe and run.safe.why == run_moves.SETTINGS_REASON:
+            desired = run_moves.make_desired_event(run, "running", now)
+            store.submit(name, RestartRequested(ts=now), desired)
 
 
 def start_coordinator(project: Project, folder: RunFolder) -> None:
