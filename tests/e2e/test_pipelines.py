@@ -400,3 +400,40 @@ def test_a_worker_that_ruins_its_repository_fails_and_the_run_ends(project):
         assert "git does not accept its folder" in state.workers[step, ""].why, step
     assert state.workers["output", ""].why == "its output o.txt is a link; write a file"
     assert run.list_files() == {"built.txt": "built\n"}
+
+
+ASKING = """\
+  ship:
+    steps:
+      - id: one
+        prompt: "$ touch began.log; GATED"
+        until: test -e GATE
+        cycles: 5
+      - id: two
+        prompt: "$ touch began.log; GATED"
+        until: test -e GATE
+        cycles: 5
+"""
+
+
+def test_workers_ask_about_changed_settings_and_continue(project):
+    """The operator answers one worker, and resumes the run to accept the change for the other."""
+    gate = project.path.parent / "gate"
+    text = ASKING.replace("GATED", GATED.replace("GATE", "go.log")).replace("GATE", str(gate))
+    run = project.write(text).start()
+    agents = ["ship-1-one", "ship-1-two"]
+    wait_for = project.place.wait_for
+    for agent in agents:
+        wait_for(lambda agent=agent: run.has_file(agent, "began.log"))
+    manifest = project.path / "rekindle.yaml"
+    manifest.write_text(manifest.read_text().replace("default: {", "default: {model: other, "))
+    for agent in agents:
+        (run.find_work(agent) / "go.log").touch()
+    for agent in agents:
+        wait_for(lambda agent=agent: f"{agent}-1" in project.rekindle("questions"))
+    gate.touch()
+    command = "rekindle answer ship-1-one-1 accept"
+    assert command in project.rekindle("pipeline", "status", "ship")
+    project.rekindle(*command.split()[1:])
+    project.rekindle("pipeline", "resume", "ship", "--detach")
+    run.wait("done")
