@@ -437,3 +437,19 @@ def test_workers_ask_about_changed_settings_and_continue(project):
     project.rekindle(*command.split()[1:])
     project.rekindle("pipeline", "resume", "ship", "--detach")
     run.wait("done")
+
+
+def test_a_run_is_stopped_while_rekindle_yaml_cannot_be_used(project):
+    gate = project.path.parent / "gate"
+    run = project.write(ASKING.replace("GATED", GATED).replace("GATE", str(gate))).start()
+    for agent in ("ship-1-one", "ship-1-two"):
+        project.place.wait_for(lambda agent=agent: run.has_file(agent, "began.log"))
+    manifest = project.path / "rekindle.yaml"
+    valid = manifest.read_text()
+    manifest.write_text(f"{valid}wrong: [")
+    out = project.rekindle("pipeline", "stop", "ship")
+    assert {"✓ ship-1-one: stopped", "✓ ship-1-two: stopped"} < {*out.splitlines()}
+    assert "· ship 1 is stopping: none of its workers is running" in out
+    assert "began.log" not in str(project.place.processes())
+    manifest.write_text(valid)
+    assert not run.wait("stopped").list_running()

@@ -23,11 +23,13 @@ from rekindle.cli.pipelines.run_selection import (
     load_current_project,
     open_runs,
 )
+from rekindle.cli.pipelines.stop_anyway import stop_run_without_manifest
+from rekindle.cli.running.stop_command import load_to_stop
 from rekindle.cli.trust_prompt import ensure_trust, print_changes, trust_option
 from rekindle.config import Project
 from rekindle.documents.pipelines.pipeline_events import PipelineResumed, PipelineStopped
 from rekindle.documents.screens.pipeline_row import RunRow
-from rekindle.errors import UsageError
+from rekindle.errors import ManifestError, NewerSchemaError, UsageError
 from rekindle.policy.pipelines.pipeline_state import stamp_command
 from rekindle.stores.files import FileStore
 from rekindle.stores.pipelines.run_folder import RunFolder
@@ -91,7 +93,11 @@ def stop(pipeline: str, number: int | None) -> None:
     Rekindle keeps the work that is already done. To continue the run, use `rekindle pipeline
     resume`.
     """
-    project = load_current_project()
+    try:
+        project = load_to_stop()
+    except (ManifestError, NewerSchemaError) as error:
+        stop_run_without_manifest(pipeline, number, error)
+        return
     if project.settings.fleet is not None:
         from rekindle.cli.fleet import fleet_pipelines  # noqa: PLC0415 - needs the fleet extra
 

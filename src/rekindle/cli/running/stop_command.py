@@ -1,7 +1,7 @@
 """`rekindle stop`: stop agents and keep them stopped."""
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import click
@@ -42,7 +42,7 @@ from rekindle.policy.settings.runtime_settings import (
     Settings,
 )
 from rekindle.stores.files import FileStore
-from rekindle.stores.files.supervisor_locks import list_held_locks
+from rekindle.stores.files.supervisor_locks import OuterLock, list_held_locks
 from rekindle.stores.folders import private_files
 from rekindle.stores.folders.private_files import render_path
 from rekindle.system import (
@@ -220,7 +220,14 @@ def stop_without_manifest(
         raise error
     if not meant:
         raise error
-    stops = {name: LockStopper(locks[name], clock.read_clock) for name in meant}
+    stop_by_locks(folder, {name: locks[name] for name in meant}, error, as_json=as_json)
+
+
+def stop_by_locks(
+    folder: Path, locks: Mapping[str, OuterLock], error: RekindleError, *, as_json: bool
+) -> None:
+    """Stop the agents that hold these locks. `error` explains why the manifest is not used."""
+    stops = {name: LockStopper(lock, clock.read_clock) for name, lock in locks.items()}
     for stopping in stops.values():
         stopping.tell()
     left = wait_for_ends(stops)

@@ -22,6 +22,7 @@ from rekindle.documents.pipelines.pipeline_events import (
     PipelineOutcome,
     WorkerBegan,
     WorkerEnded,
+    WorkerOutcome,
     WorkerReported,
 )
 from rekindle.errors import RekindleError
@@ -129,6 +130,9 @@ class Coordinator:
     def _read_worker(
         self, pool: ThreadPoolExecutor, worker_id: WorkerId, worker: WorkerState
     ) -> bool:
+        if worker.is_stopping and not self._is_started(worker):
+            self._end_unstarted(worker_id, worker, "stopped")
+            return True
         self._ensure(worker_id, worker)
         if worker_id in self._checks:
             return self._take_check(worker_id)
@@ -161,15 +165,29 @@ class Coordinator:
         if not refusal:
             self._ensured.add((worker.agent, worker.attempt))
             return
+        self._end_unstarted(worker_id, worker, "failed", refusal)
+
+    def _is_started(self, worker: WorkerState) -> bool:
+        """Return whether this or an earlier coordinator has started the attempt's agent."""
+        if (worker.agent, worker.attempt) in self._ensured:
+            return True
+        record = self._ports.folder.read_workers().get(worker.agent)
+        return record is not None and record.attempt == worker.attempt and record.seq is not None
+
+    def _end_unstarted(
+        self, worker_id: WorkerId, worker: WorkerState, outcome: WorkerOutcome, why: str = ""
+    ) -> None:
+        """Record the end of an attempt whose agent was not started."""
+        step, key = worker_id
         self._append(
             WorkerEnded(
                 ts=self._ports.clock(),
                 step=step,
                 worker=key,
                 attempt=worker.attempt,
-                outcome="failed",
+                outcome=outcome,
                 commit=worker.start,
-                why=refusal,
+                why=why,
             )
         )
 

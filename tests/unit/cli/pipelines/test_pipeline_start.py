@@ -11,8 +11,9 @@ from rekindle.documents.pipelines.pipeline_events import (
     PipelineResumed,
     PipelineStopped,
 )
-from rekindle.errors import AgentError
+from rekindle.errors import AgentError, CalledByAgentError, ManifestError
 from rekindle.system import clock
+from rekindle.system.processes import process_api
 from rekindle.wiring.pipelines import ensure_coordinator as ensuring
 from rekindle.wiring.pipelines import start_run
 
@@ -155,6 +156,35 @@ def test_the_newest_open_run_is_stopped_and_resumed(make_run, rekindle):
     code, out = rekindle("resume", "review")
     assert code == 0, out
     assert list_kinds(first)[3:] == ["pipeline.resumed", "pipeline.ended"]
+
+
+@pytest.mark.parametrize("is_missing", [True, False])
+def test_a_run_is_stopped_without_a_valid_manifest(make_run, rekindle, monkeypatch, is_missing):
+    first, second = make_run(), make_run()
+    second.append(PipelineEnded, outcome="failed")
+    first.begin("plan")
+    manifest = first.path / "rekindle.yaml"
+    manifest.unlink() if is_missing else manifest.write_text("wrong: [")
+    (first.path / "src").mkdir()
+    monkeypatch.chdir(first.path / "src")
+    code, out = rekindle("stop", "review")
+    assert code == 0, out
+    assert "· review 1 is stopping: none of its workers is running" in out
+    assert "Note: " in out
+    assert first.folder.read_state().is_stopped
+    for words in (("review", "2"), ("review", "3"), ("ship",)):
+        assert rekindle("stop", *words)[0] == ManifestError.exit_code
+
+
+def test_an_agent_does_not_stop_a_run_without_a_manifest(make_run, rekindle, monkeypatch):
+    run = make_run()
+    (run.path / "rekindle.yaml").write_text("wrong: [")
+    folder = run.path / ".rekindle/agents/trades"
+    folder.mkdir(parents=True)
+    environment = {"REKINDLE_LAUNCH": "trades-1", "REKINDLE_FOLDER": str(folder)}
+    monkeypatch.setattr(process_api.here, "environment", lambda _: environment)
+    assert rekindle("stop", "review")[0] == CalledByAgentError.exit_code
+    assert not run.folder.read_state().is_stopped
 
 
 def test_a_stop_and_a_resume_count_although_the_clock_was_set_back(make_run, rekindle, outcome):
