@@ -13,6 +13,7 @@ import pytest
 from temporalio import activity
 from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client, WorkflowFailureError, WorkflowUpdateFailedError
+from temporalio.exceptions import ApplicationError
 from temporalio.worker import Replayer, Worker
 
 from rekindle.documents import events
@@ -30,6 +31,7 @@ from rekindle.documents.pipelines.pipeline_events import (
     WorkerEnded,
 )
 from rekindle.fleet.engine.payload_converter import make_data_converter
+from rekindle.fleet.engine.pipeline_client import PipelineClient
 from rekindle.fleet.pipelines.pipeline_tasks import make_pipeline_id, make_pipeline_queue
 from rekindle.fleet.pipelines.pipeline_workflow import PipelineWorkflow
 from rekindle.policy.fleet.agent_registry import AgentDefinition
@@ -56,7 +58,7 @@ class ScriptedHosts:
     """The hosts of one pool. Their workers end at once, or when the test says so."""
 
     def __init__(self, client: Client, pool: str) -> None:
-        self._client, self.pool = client, pool
+        self.client, self.pool = client, pool
         self.fails = {"b": 1}
         """Number of attempts that fail, by the worker's key."""
         self.waits: set[str] = set()
@@ -69,6 +71,8 @@ class ScriptedHosts:
         self.begun: list[WorkerBegan] = []
         self.stopped: list[str] = []
         self.merged: list[moves.MergeCommits] = []
+        self.refusal = ""
+        """Why commits cannot be merged, or ""."""
         self.running: set[str] = set()
         self.most = 0
         """Largest number of workers at the same time."""
@@ -77,7 +81,7 @@ class ScriptedHosts:
     async def working(self) -> AsyncIterator[None]:
         tasks = [self.begin_worker, self.check_worker, self.find_items, self.merge_commits]
         async with Worker(
-            self._client,
+            self.client,
             task_queue=make_pipeline_queue(self.pool),
             workflows=[PipelineWorkflow],
             activities=[*tasks, self.stop_worker, self.end_run, self.ask_person, self.find_merge],
@@ -121,6 +125,8 @@ class ScriptedHosts:
 
     @activity.defn
     async def merge_commits(self, _pipeline: str, move: moves.MergeCommits) -> StepMerged:
+        if self.refusal:
+            raise ApplicationError(self.refusal)
         self.merged.append(move)
         first, *others = [commit for _, commit in move.parts]
         commit = f"{move.step}-merged" if others else first
@@ -152,7 +158,7 @@ class ScriptedHosts:
 
     async def _report(self, pipeline: str, began: WorkerBegan, state: str) -> None:
         report = WorkerReport(agent=began.agent, attempt=began.attempt, state=state)
-        handle = self._client.get_workflow_handle(pipeline)
+        handle = self.client.get_workflow_handle(pipeline)
         await handle.signal("worker_reported", report)
         # An agent may report the same state again, such as after its history was carried over.
         await handle.signal("worker_reported", report)
@@ -288,6 +294,23 @@ def test_a_stopped_run_does_not_look_for_a_persons_merge(engine):
         await handle.terminate()
 
     run_pipeline(engine, "unwatched", play)
+
+
+def test_a_task_that_fails_is_shown_until_it_succeeds(engine, monkeypatch):
+    monkeypatch.setattr("rekindle.fleet.engine.pipeline_client.FLEET_PIPELINE_FAILURES", 1)
+
+    async def play(handle, hosts: ScriptedHosts) -> None:
+        hosts.refusal = "the remote is full"
+        client = PipelineClient(hosts.client)
+        async with asyncio.timeout(60):
+            while not (shown := await client.find_failure("failing", 1)):  # noqa: ASYNC110 - of another program
+                await asyncio.sleep(0.05)
+        assert shown == hosts.refusal
+        hosts.refusal = ""
+        assert await handle.result() == "done"
+        assert await client.find_failure("failing", 1) == ""
+
+    run_pipeline(engine, "failing", play)
 
 
 def test_a_person_is_asked_once_and_the_merge_is_found(engine, monkeypatch):

@@ -328,6 +328,12 @@ FLEET_PIPELINE_RETRY_SECONDS = declare_threshold(
     "seconds",
     "Longest pause before a fleet repeats a task of a pipeline that failed on a host.",
 )
+FLEET_PIPELINE_FAILURES = declare_threshold(
+    2,
+    "fleet.pipeline_failures",
+    "count",
+    "Number of failures of a pipeline's task after which `pipeline status` shows its error.",
+)
 FLEET_PIPELINE_TASKS = declare_threshold(
     2,
     "fleet.pipeline_tasks",

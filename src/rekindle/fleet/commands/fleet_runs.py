@@ -1,7 +1,9 @@
 """Start, read and control pipeline runs on a fleet."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+
+import msgspec
 
 from rekindle.config import Project
 from rekindle.documents.pipelines.pipeline_events import (
@@ -9,8 +11,9 @@ from rekindle.documents.pipelines.pipeline_events import (
     PipelineResumed,
     PipelineStopped,
 )
+from rekindle.documents.screens.agent_row import AgentRow
 from rekindle.documents.screens.pipeline_row import RunRow
-from rekindle.errors import NotFoundError
+from rekindle.errors import NotFoundError, NotOnFleetError
 from rekindle.fleet.commands.clean_fleet_run import clean_fleet_run
 from rekindle.fleet.commands.fleet_run_events import FleetRunEvents
 from rekindle.fleet.commands.fleet_schedules import keep_pipeline_schedule
@@ -18,9 +21,12 @@ from rekindle.fleet.commands.fleet_store import FleetStore
 from rekindle.fleet.commands.start_pipeline import register_run
 from rekindle.fleet.engine.pipeline_client import PipelineClient
 from rekindle.policy.fleet.registered_pipeline import RegisteredPipeline
+from rekindle.policy.operator.build_row import RowInputs, build_row
 from rekindle.policy.pipelines.build_run_row import build_run_row
+from rekindle.policy.pipelines.pipeline_state import PipelineState
 from rekindle.policy.settings.runtime_settings import FleetSettings
 from rekindle.system import clock
+from rekindle.thresholds.fleet_limits import FLEET_STATUS_AGENTS
 from rekindle.wiring.pipelines.clean_run import CleanedRun
 from rekindle.wiring.pipelines.read_runs import RunReading
 
@@ -49,7 +55,31 @@ class FleetRuns:
         return sorted(run for run in self._store.wait_for(read_list()) if run[0] in names)
 
     def read(self, pipeline: str, run: int) -> RunReading:
-        return make_reading(self._store.wait_for(self._client.kept(pipeline, run)))
+        """Return a run. For an open run, this includes what keeps it from continuing."""
+        registered = self._store.wait_for(self._client.kept(pipeline, run))
+        state = registered.fold()
+        if state.ended is not None:
+            return make_reading(registered)
+        failure = self._store.wait_for(self._client.find_failure(pipeline, run))
+        notice = f"a task fails, and the fleet repeats it: {failure}" if failure else ""
+        return make_reading(registered, self._read_waiting(state), notice)
+
+    def _read_waiting(self, state: PipelineState) -> dict[str, AgentRow]:
+        """Return the rows of workers that wait for a person."""
+        names = [worker.agent for _, worker in state.list_running()]
+        if not names:
+            return {}
+        run = f"{state.pipeline} {state.run}"
+        command = f"rekindle pipeline stop {run}; rekindle pipeline resume {run}"
+        listed = self._store.listed(names if len(names) <= FLEET_STATUS_AGENTS else ())
+        rows = {}
+        for name in names:
+            with suppress(NotOnFleetError):  # removed in the meantime
+                if name in listed and listed[name].state == "safe":
+                    inputs = RowInputs(now=clock.read_clock(), is_supervised=True)
+                    row = build_row(self._store.kept(name).projection, inputs)
+                    rows[name] = msgspec.structs.replace(row, command=command, others=())
+        return rows
 
     def read_all(self, pipeline: str | None = None) -> Iterator[RunReading]:
         """Yield the runs of one pipeline, or of all, highest number first."""
@@ -92,7 +122,9 @@ class FleetRuns:
         self._store.wait_for(self._client.say(row.pipeline, row.run, event))
 
 
-def make_reading(registered: RegisteredPipeline) -> RunReading:
+def make_reading(
+    registered: RegisteredPipeline, agents: Mapping[str, AgentRow] | None = None, notice: str = ""
+) -> RunReading:
     events, state = registered.read_events(), registered.fold()
     ends = [event for event in events if isinstance(event, PipelineEnded)]
     row = build_run_row(
@@ -100,8 +132,10 @@ def make_reading(registered: RegisteredPipeline) -> RunReading:
         state,
         number=registered.definition.run,
         now=clock.read_clock(),
+        agents=agents,
         updated=events[-1].ts,
         why=ends[-1].why if ends and state.ended else "",
+        notice=notice,
         remote="origin",
     )
     return RunReading(definition=registered.definition, events=events, state=state, row=row)

@@ -32,7 +32,7 @@ from rekindle.policy.settings.runtime_settings import (
     FLEET_RPC_SECONDS,
     FLEET_TASK_SECONDS,
 )
-from rekindle.thresholds.fleet_limits import FLEET_TRIES
+from rekindle.thresholds.fleet_limits import FLEET_PIPELINE_FAILURES, FLEET_TRIES
 
 _MOST = timedelta(seconds=FLEET_RPC_SECONDS)
 _ANSWER = timedelta(seconds=FLEET_ANSWER_SECONDS)
@@ -108,6 +108,19 @@ class PipelineClient:
             except (RPCError, WorkflowUpdateRPCTimeoutOrCancelledError) as failed:
                 raise _make_error(pipeline, run, failed) from failed
             return
+
+    async def find_failure(self, pipeline: str, run: int) -> str:
+        """Return the error of a task that fails again and again, or ""."""
+        try:
+            described = await self._get_handle(pipeline, run).describe(rpc_timeout=_MOST)
+        except RPCError as failed:
+            raise _make_error(pipeline, run, failed) from failed
+        for task in described.raw_description.pending_activities:
+            if task.attempt > FLEET_PIPELINE_FAILURES and task.HasField("last_failure"):
+                error = await self._client.data_converter.decode_failure(task.last_failure)
+                if isinstance(error, ApplicationError):  # if a host dies, it is a timeout
+                    return error.message
+        return ""
 
     async def is_running(self, pipeline: str) -> bool:
         """Return whether a pipeline has a run that has not ended. A stopped run counts as ended."""

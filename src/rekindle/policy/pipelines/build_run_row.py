@@ -73,8 +73,10 @@ def build_run_row(
     statuses = find_statuses(plan, state) if state.began else {}
     tasks = () if state.ended else tuple(_list_tasks(plan, state, statuses, agents or {}, remote))
     if notice and not state.ended:
-        command = f"rekindle pipeline resume {plan.pipeline} {number}"
-        tasks = (PersonTask(step="", text=notice, commands=(command,)), *tasks)
+        # A fleet repeats the task by itself.
+        command = "" if remote else f"rekindle pipeline resume {plan.pipeline} {number}"
+        commands = (command,) if command else ()
+        tasks = (PersonTask(step="", text=notice, commands=commands), *tasks)
     until = _find_limit(state, statuses, now)
     spent = measure_spending(state)
     cap = raise_caps(plan.budget, state.raised)

@@ -278,6 +278,13 @@ def test_what_the_coordinator_cannot_do_needs_a_person():
     assert build(over, notice="rekindle.yaml was changed").tasks == ()
 
 
+def test_a_task_that_fails_on_a_fleet_needs_no_command():
+    """The fleet repeats the task until it succeeds."""
+    row = build(LISTED, notice="the remote is full", remote="origin")
+    assert row.state == "needs you"
+    assert row.tasks == (PersonTask(step="", text="the remote is full"),)
+
+
 def test_a_raised_cap_is_shown():
     stopped = [*LISTED, PipelineEnded(ts=NOW, outcome="budget")]
     row = build([*stopped, PipelineResumed(ts=LATER, budget={"usd": 40})])
