@@ -29,9 +29,13 @@ def finish_run(row: RunRow) -> int:
     failed = {step.step for step in row.steps if step.state == "failed"}
     agents = [each.agent for each in row.failures if each.agent and each.step in failed]
     shows = f"rekindle logs {agents[0]}" if agents else f"rekindle pipeline status {name}"
+    hint = f"`{shows}` shows why"
+    if row.command:
+        is_failed = row.state == "failed"
+        hint = f"{hint}; `{row.command}` lists finished work" if is_failed else row.command
     raise UnfinishedError(
         f"{name} {words}" + (f": {row.reason}" if row.reason else ""),
-        hint=row.command or f"`{shows}` shows why",
+        hint=hint,
         outcome=row.state,
         exit_code=UnfinishedError.exit_code,
     )

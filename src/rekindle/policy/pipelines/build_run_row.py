@@ -106,7 +106,8 @@ def build_run_row(
         failures=tuple(_list_failures(plan, state)),
         branch=name_result_branch(plan.pipeline, number) if is_done else "",
         commit=state.commit if is_done else "",
-        command=_find_command(standing, plan.pipeline, number, unit),
+        command=_find_command(standing, plan.pipeline, number, unit)
+        or _find_work_command(standing, state, remote),
     )
 
 
@@ -130,6 +131,15 @@ def _find_command(standing: RunStanding, pipeline: str, run: int, unit: str) -> 
             return f"rekindle pipeline resume {pipeline} {run} --budget {unit}=AMOUNT"
         case _:
             return ""
+
+
+def _find_work_command(standing: RunStanding, state: PipelineState, remote: str) -> str:
+    """Return the command that lists the branches of a failed run's workers, or ""."""
+    has_work = any(worker.status == "done" for worker in state.workers.values())
+    if standing != "failed" or not has_work:
+        return ""
+    branches = f"rekindle/{state.pipeline}-{state.run}-*/work"
+    return f"git ls-remote {remote} '{branches}'" if remote else f"git branch --list '{branches}'"
 
 
 def _find_limit(

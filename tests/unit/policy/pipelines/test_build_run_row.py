@@ -240,7 +240,7 @@ def test_a_run_waits_for_a_limit_that_holds_all_of_its_workers_back():
     ("outcome", "state", "command"),
     [
         ("done", "done", "rekindle pipeline merge review 7"),
-        ("failed", "failed", ""),
+        ("failed", "failed", "git branch --list 'rekindle/review-7-*/work'"),
         ("stopped", "stopped", "rekindle pipeline resume review 7"),
         ("budget", "over budget", "rekindle pipeline resume review 7 --budget usd=AMOUNT"),
     ],
@@ -254,6 +254,18 @@ def test_a_run_that_is_over_names_the_next_command(outcome, state, command):
         ("rekindle/review/7", "c9") if outcome == "done" else ("", "")
     )
     assert row.steps[1].state == "stopped"
+
+
+def test_a_failed_run_without_work_names_no_command():
+    ended = PipelineEnded(ts=NOW, outcome="failed", commit="")
+    begun = [STARTED, begin("plan"), end("plan", outcome="failed", why="no plan")]
+    assert build([*begun, ended]).command == ""
+
+
+def test_a_failed_run_on_a_fleet_lists_the_branches_of_the_remote():
+    ended = PipelineEnded(ts=NOW, outcome="failed", commit="")
+    row = build([*LISTED, ended], remote="origin")
+    assert row.command == "git ls-remote origin 'rekindle/review-7-*/work'"
 
 
 def test_a_conflict_in_a_stopped_run_waits_until_it_is_resumed():
