@@ -164,7 +164,7 @@ def check_steps(project: Project, definition: RunDefinition) -> None:
     """
     declared = project.declared_manifest
     harnesses = {step.id: step.harness for step in definition.plan.steps}
-    for step in definition.definition.steps:
+    for number, step in enumerate(definition.definition.steps):
         entry = make_entry(
             declared,
             definition.definition,
@@ -176,6 +176,10 @@ def check_steps(project: Project, definition: RunDefinition) -> None:
         name = f"{definition.pipeline}-0-{step.id}"
         manifest = msgspec.structs.replace(declared, agents={**declared.agents, name: entry})
         trial = msgspec.structs.replace(project, manifest=manifest)
+        for key, words in {"run": step.run, "until": step.until}.items():
+            owner = f"pipeline {definition.pipeline}, step {step.id}"
+            path = ("pipelines", definition.pipeline, "steps", number, key)
+            start_checks.check_command(trial, name, words or [], owner, path)
         for error in start_checks.find_obstacles(trial, name):
             if not _is_about_prompt(error):
                 raise error

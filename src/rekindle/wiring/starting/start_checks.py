@@ -321,14 +321,20 @@ def _check_sandbox(project: Project, name: str, _: Program) -> None:
 
 
 def _check_until(project: Project, name: str, _: Program) -> None:
-    """Refuse an `until:` program that would not be found.
+    words = project.manifest.agents[name].until or []
+    check_command(project, name, words, f"agent {name}", ("agents", name, "until"))
+
+
+def check_command(
+    project: Project, name: str, words: list[str], owner: str, path: tuple[str | int, ...]
+) -> None:
+    """Refuse a command whose program would not be found. `path` is its place in rekindle.yaml.
 
     A file in the agent's folder may be missing, because the agent may still have to build it.
     """
-    words, folder = project.manifest.agents[name].until, _find_program_folder(project, name)
-    if not words or _can_start(
-        words[0], folder, make_environment(project, name).variables.get("PATH")
-    ):
+    folder, key = _find_program_folder(project, name), path[-1]
+    search_path = make_environment(project, name).variables.get("PATH")
+    if not words or _can_start(words[0], folder, search_path):
         return
     program = words[0]
     is_line = len(words) == 1 and len(program.split()) > 1
@@ -337,15 +343,15 @@ def _check_until(project: Project, name: str, _: Program) -> None:
     if is_relative and not is_there and not is_line:
         return
     if is_line:
-        hint = f"write each word as an item of the list: `until: {_render_list(program.split())}`"
+        hint = f"write each word as an item of the list: `{key}: {_render_list(program.split())}`"
     elif is_there:
         hint = _render_chmod_hint(program)
     else:
-        hint = "install it, or correct `until:` in rekindle.yaml"
+        hint = f"install it, or correct `{key}:` in rekindle.yaml"
     raise ManifestError(
-        f"agent {name}: the program of `until:` "
+        f"{owner}: the program of `{key}:` "
         f"{'cannot be run' if is_there else 'was not found'}: {to_one_line(program)}",
-        line=project.marked.line(("agents", name, "until")),
+        line=project.marked.line(path),
         hint=hint,
     )
 

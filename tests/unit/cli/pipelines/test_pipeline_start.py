@@ -1,6 +1,7 @@
 """`rekindle pipeline run`, `stop` and `resume`, with a coordinator that the test plays."""
 
 import json
+import shlex
 from datetime import timedelta
 
 import pytest
@@ -101,6 +102,41 @@ def test_the_worker_that_failed_the_run_is_named(make_run, rekindle, outcome):
     assert code == 9
     assert "  plan: no plan\n    → rekindle logs review-1-plan\n" in out
     assert "Error: review 1 failed: because\n  → `rekindle logs review-1-plan` shows why" in out
+
+
+def test_a_failed_run_names_the_command_that_lists_its_work(make_run, rekindle, outcome, git):
+    outcome[0] = "failed"
+    run = make_run()
+    run.plan()
+    git("branch", "rekindle/review-1-plan/work")
+    code, out = rekindle("resume", "review")
+    assert code == 9
+    command = "git branch --list 'rekindle/review-1-*/work'"
+    assert f"\n→ {command}\n" in out
+    assert f"shows why; `{command}` lists finished work" in out
+    assert git(*shlex.split(command)[1:]) == "rekindle/review-1-plan/work"
+
+
+@pytest.mark.parametrize(
+    ("step", "place"),
+    [
+        ("{id: all, run: [no-such-program]}", "step all: the program of `run:` was not found"),
+        (
+            "{id: all, prompt: Work., until: [no-such-program]}",
+            "step all: the program of `until:` was not found",
+        ),
+    ],
+)
+def test_a_missing_program_is_reported_for_its_step(make_run, rekindle, tmp_path, step, place):
+    make_run("ship")
+    path = tmp_path / "rekindle.yaml"
+    text = path.read_text().replace("{id: all, run: just}", step)
+    path.write_text(text)
+    code, out = rekindle("run", "ship")
+    assert code != 0
+    line = len(text.splitlines())
+    assert f"rekindle.yaml:{line}: pipeline ship, {place}: no-such-program" in out
+    assert "ship-0-all" not in out
 
 
 def test_a_detached_run_names_its_number(make_run, rekindle, outcome):
