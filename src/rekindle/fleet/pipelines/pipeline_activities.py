@@ -16,7 +16,7 @@ from temporalio.client import Client, WorkflowHandle
 from temporalio.exceptions import ApplicationError
 
 from rekindle.documents import manifest
-from rekindle.documents.events import AnyEvent, DesiredSet, WorkspacePushed
+from rekindle.documents.events import AnyEvent, DesiredSet, RestartRequested, WorkspacePushed
 from rekindle.documents.pipelines.pipeline_events import (
     ItemsFound,
     MergeStage,
@@ -95,7 +95,10 @@ class PipelineActivities:
         except ManifestError as error:
             return f"{error}"
         await self._agents.define(began.agent, definition)
-        await self._agents.say(began.agent, desired)
+        # The last attempt may have been stopped in safe mode, where the agent would stay.
+        is_safe = agent.projection.run.is_safe
+        restart = [RestartRequested(ts=clock.read_clock())] if is_safe else []
+        await self._agents.say(began.agent, *restart, desired)
         return ""
 
     @activity.defn

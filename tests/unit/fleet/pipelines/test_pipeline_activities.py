@@ -4,6 +4,7 @@ import asyncio
 import dataclasses
 from datetime import UTC, datetime, timedelta
 
+import msgspec
 import pytest
 from temporalio.testing import ActivityEnvironment
 
@@ -35,8 +36,8 @@ STOPPED = events.DesiredSet(ts=clock.read_clock() + timedelta(hours=1), seq=2, d
 class Agents:
     """The engine's record of one agent, which was stopped."""
 
-    def __init__(self, definition):
-        projection = fold_events(Projection(agent="ship-1-plan"), [STOPPED])
+    def __init__(self, definition, *earlier):
+        projection = fold_events(Projection(agent="ship-1-plan"), [*earlier, STOPPED])
         self.agent = RegisteredAgent(
             agent="ship-1-plan", definition=definition, projection=projection
         )
@@ -48,8 +49,8 @@ class Agents:
     async def define(self, _agent, _definition):
         pass
 
-    async def say(self, _agent, event):
-        self.said.append(event)
+    async def say(self, _agent, *records):
+        self.said += records
 
 
 @pytest.fixture
@@ -115,6 +116,18 @@ def test_a_worker_is_resumed_by_a_host_whose_clock_is_behind(registered, tmp_pat
     [resumed] = agents.said
     numbered = [STOPPED, events.DesiredSet(ts=resumed.ts, seq=3, desired=resumed.desired)]
     assert fold_events(Projection(agent="ship-1-plan"), numbered).run.desired == "running"
+
+
+def test_a_worker_that_was_stopped_in_safe_mode_leaves_it(registered, tmp_path):
+    safe = events.SafeModeEntered(ts=STOPPED.ts, seq=1, why="auth", words="log in")
+    agents = Agents(registered.agent, safe)
+    assert agents.agent.projection.run.is_safe
+    assert begin_second_attempt(registered, tmp_path / "root", agents) == ""
+    numbered = [
+        msgspec.structs.replace(event, seq=seq) for seq, event in enumerate(agents.said, start=3)
+    ]
+    run = fold_events(agents.agent.projection, numbered).run
+    assert (run.is_safe, run.desired) == (False, "running")
 
 
 def test_a_definition_that_is_not_valid_fails_the_next_attempt(registered, tmp_path, monkeypatch):
