@@ -12,9 +12,10 @@ from rekindle.cli.pipelines.run_selection import add_run_arguments, load_current
 from rekindle.config import Project
 from rekindle.documents.pipelines.run_branches import name_result_branch
 from rekindle.documents.screens.pipeline_row import RunRow
-from rekindle.errors import RekindleError
+from rekindle.errors import NotFoundError, RekindleError
 from rekindle.formats.counts import render_count
-from rekindle.wiring.pipelines.clean_run import CleanedRun, clean_run
+from rekindle.wiring.pipelines.clean_run import CleanedRun, clean_run, require_over
+from rekindle.wiring.pipelines.read_runs import RunReader
 
 
 class _Cleaning(msgspec.Struct, frozen=True):
@@ -79,8 +80,17 @@ def _clean(project: Project, pipeline: str, number: int | None, *, every: bool) 
         except RekindleError as error:  # the other runs can still be cleaned
             kept[folder.run] = "; ".join(filter(None, (str(error), error.hint)))
     if not runs:
-        reader.find(pipeline, None, lambda each: not is_resumable(each.row), "that is finished")
+        _require_finished(reader, pipeline)
     return _Cleaning(runs, kept)
+
+
+def _require_finished(reader: RunReader, pipeline: str) -> None:
+    """Refuse a pipeline without a finished run, and tell the user to stop an open one."""
+    try:
+        reader.find(pipeline, None, lambda each: not is_resumable(each.row), "that is finished")
+    except NotFoundError:
+        require_over(reader.find(pipeline, None))
+        raise
 
 
 def _print_removed(cleaning: _Cleaning, *, is_fleet: bool) -> None:

@@ -108,7 +108,7 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True):
     tasks: tuple[PersonTask, ...] = ()
     """Tasks that the run is waiting for a person to do."""
     failures: tuple[WorkerFailure, ...] = ()
-    """Workers that have failed."""
+    """Workers that have failed. Those that failed the run come first."""
     branch: str = ""
     """Branch with the result; empty until the run is done."""
     commit: str = ""

@@ -1,6 +1,6 @@
 """Build a run's row from its plan and its state, for every screen."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import assert_never
 
@@ -103,7 +103,7 @@ def build_run_row(
             _build_step(step, statuses.get(step.id, WaitingStep()), state) for step in plan.steps
         ),
         tasks=tasks,
-        failures=tuple(_list_failures(plan, state)),
+        failures=_sort_failures(_list_failures(plan, state), list_fatal_steps(plan, statuses)),
         branch=name_result_branch(plan.pipeline, number) if is_done else "",
         commit=state.commit if is_done else "",
         command=_find_command(standing, plan.pipeline, number, unit)
@@ -267,6 +267,13 @@ def _describe_conflict(
             "git switch -",
         ),
     )
+
+
+def _sort_failures(
+    failures: Iterable[WorkerFailure], fatal: Container[str]
+) -> tuple[WorkerFailure, ...]:
+    """Return the failures. Those that failed the run come first."""
+    return tuple(sorted(failures, key=lambda failure: failure.step not in fatal))
 
 
 def _list_failures(plan: RunPlan, state: PipelineState) -> Iterator[WorkerFailure]:

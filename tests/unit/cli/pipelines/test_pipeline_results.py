@@ -202,9 +202,10 @@ def test_a_pull_request_needs_a_remote(make_run, rekindle):
     assert "the repository has no remote to push to" in out
 
 
-def test_a_run_that_is_not_over_is_not_cleaned(make_run, rekindle):
+@pytest.mark.parametrize("number", [["1"], []])
+def test_a_run_that_is_not_over_is_not_cleaned(make_run, rekindle, number):
     make_run().plan()
-    code, out = rekindle("clean", "review", "1")
+    code, out = rekindle("clean", "review", *number)
     assert code == 6
     assert "run 1 of review is not over\n  → stop it: `rekindle pipeline stop review 1`" in out
 

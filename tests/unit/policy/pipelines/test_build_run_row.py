@@ -93,6 +93,14 @@ def test_the_workers_of_a_matrix_are_counted_by_their_state():
     )
 
 
+def test_the_failures_that_failed_the_run_come_first():
+    steps = (StepPlan(id="lint", optional=True), StepPlan(id="test"))
+    events = [STARTED, begin("lint"), begin("test")]
+    events += [end(step, outcome="failed", why="bad") for step in ("lint", "test")]
+    row = build(events, RunPlan(pipeline="review", steps=steps))
+    assert [failure.step for failure in row.failures] == ["test", "lint"]
+
+
 def test_a_list_that_was_not_read_has_no_number_of_workers():
     row = build(PLANNED)
     assert (row.steps[1].state, row.steps[1].workers) == ("running", None)
