@@ -129,6 +129,16 @@ def test_only_a_persona_that_a_worker_uses_needs_consent(starting):
         starting.ensure(1)
 
 
+def test_a_worker_keeps_nothing_of_a_manifest_that_is_not_accepted(starting):
+    manifest = starting.path / "rekindle.yaml"
+    manifest.write_text("personas: {default: {sandbox: off}}\n" + starting.manifest)
+    with pytest.raises(UnacceptedError):
+        starting.ensure(0)
+    manifest.write_text(starting.manifest)
+    starting.ensure(0)
+    assert starting.folder.read_workers()["ship-1-s0"].entry.sandbox is True
+
+
 def test_a_running_worker_needs_consent_only_for_a_persona_that_it_uses(starting):
     starting.ensure(0)
     manifest = starting.path / "rekindle.yaml"

@@ -64,8 +64,11 @@ class WorkerStarter:
         workers = self._folder.read_workers()
         record = workers.get(began.agent)
         if record is None or record.attempt < began.attempt:
+            project = load_project(self._path)
+            # Otherwise, the record would keep values from a manifest that is not accepted.
+            self._require_accepted(project)
             self._create_branch(began)
-            record = self._make_record(state, began)
+            record = self._make_record(project, state, began)
             self._folder.write_workers({**workers, began.agent: record})
         project = load_project(self._path)
         store = open_store(project)
@@ -92,24 +95,28 @@ class WorkerStarter:
                 "update-ref", "--no-deref", ref, began.commit, "0" * len(began.commit)
             )
 
-    def _make_record(self, state: PipelineState, began: WorkerBegan) -> WorkerRecord:
+    def _make_record(
+        self, project: Project, state: PipelineState, began: WorkerBegan
+    ) -> WorkerRecord:
         path = self._folder.prompts / f"{began.agent}.md"
         durable_files.replace_file(path, self._tasks.compose(state, began).encode())
         return WorkerRecord(
             step=began.step,
             worker=began.worker,
             attempt=began.attempt,
-            entry=self._make_entry(state, began, str(path)),
+            entry=self._make_entry(project, state, began, str(path)),
             commit=began.commit,
         )
 
-    def _make_entry(self, state: PipelineState, began: WorkerBegan, prompt: str) -> AgentEntry:
+    def _make_entry(
+        self, project: Project, state: PipelineState, began: WorkerBegan, prompt: str
+    ) -> AgentEntry:
         plan = self._definition.plan
         step_plan = plan.find_step(began.step)
         is_merging = began.worker in MERGE_KEYS.values()
         make: Callable[..., AgentEntry] = make_merging_entry if is_merging else make_entry
         return make(
-            load_project(self._path).declared_manifest,
+            project.declared_manifest,
             self._definition.definition,
             self._definition.find_step(began.step),
             harness=step_plan.merge_harness if is_merging else step_plan.harness,
@@ -120,8 +127,16 @@ class WorkerStarter:
     def _accept(self, project: Project, agent: str) -> None:
         """Accept a worker's settings for the operator, who has accepted the run's settings.
 
-        The entry comes from the run's folder, where no agent can write. The sections that it shares
-        with all agents must be the same as when the operator accepted the run.
+        The entry comes from the run's folder, where no agent can write.
+        """
+        self._require_accepted(project)
+        trust_checks.accept_settings(project, agent)
+
+    def _require_accepted(self, project: Project) -> None:
+        """Refuse shared settings that differ from those that the operator accepted for the run.
+
+        Raises:
+            UnacceptedError: rekindle.yaml was changed without a command from the operator.
         """
         accepted = trust_records.read_settings(self._folder.settings) or {}
         changes = consent.compare_settings(
@@ -134,7 +149,6 @@ class WorkerStarter:
                 f"rekindle.yaml was changed since: {consent.render_changes(changes)}",
                 f"`rekindle pipeline resume {name} {number}` accepts it",
             )
-        trust_checks.accept_settings(project, agent)
 
     def _start(self, project: Project, store: FileStore, agent: str, record: WorkerRecord) -> None:
         """Record the command to run and start a supervisor, unless this was already done."""
