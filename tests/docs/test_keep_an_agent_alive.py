@@ -196,7 +196,7 @@ def test_its_numbers_are_the_defaults():
     assert found.progress == runtime_settings.ProgressSettings(10, 40, 12.0, 20.0)
     assert "Ten launches in a row make no progress" in text
     probes = {f"tries one launch every {runtime_settings.PROBE_INTERVAL}"}
-    probes |= {f"each further launch waits {runtime_settings.PROBE_INTERVAL}"}
+    probes |= {f"waits {runtime_settings.PROBE_INTERVAL} before each launch"}
     assert all(sentence in text for sentence in probes)
     assert "makes no progress in 40 launches or 12 hours of work" in text
     assert "$20 without progress" in text

@@ -488,7 +488,7 @@ SITUATIONS = {
     "clean while it works": Situation(clean_while_it_works, 6, "rekindle stop trades"),
     "other kind of checkout": Situation(other_kind_of_checkout, 3, "rekindle clean trades"),
     "branch checked out": Situation(branch_checked_out, 5, "check out another branch"),
-    "unknown pipeline": Situation(unknown_pipeline, 7, "did you mean review?"),
+    "unknown pipeline": Situation(unknown_pipeline, 7, "use one of: review"),
     "no run yet": Situation(no_run_yet, 7, "rekindle pipeline run review"),
     "pipeline without repository": Situation(pipeline_without_repository, 2, "git init"),
     "pipeline without input": Situation(

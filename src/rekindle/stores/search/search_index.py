@@ -19,6 +19,7 @@ from rekindle.documents.search.search_types import (
     SearchQuery,
 )
 from rekindle.errors import StoreError
+from rekindle.system.files import durable_files
 from rekindle.thresholds.storage import SEARCH_WAIT_SECONDS
 from rekindle.thresholds.texts import EXCERPT_WORDS
 
@@ -217,4 +218,4 @@ def _ensure_schema(connection: sqlite3.Connection) -> None:
 def remove_index(path: Path) -> None:
     """Remove the index and SQLite's files beside it."""
     for ending in ("-wal", "-shm", ""):
-        path.with_name(path.name + ending).unlink(missing_ok=True)
+        durable_files.remove_file(path.with_name(path.name + ending))
