@@ -32,7 +32,9 @@ class Starting:
 
     def __init__(self, path):
         steps = "".join(f"      - {{id: s{number}, run: 'true'}}\n" for number in range(LINES))
-        manifest = f"version: 1\npipelines:\n  ship:\n    steps:\n{steps}"
+        steps += "      - {id: talk, prompt: Talk}\n"
+        agents = "agents:\n  docs: {harness: command, command: [sh]}  # agent\n"
+        manifest = f"version: 1\n{agents}pipelines:\n  ship:\n    steps:\n{steps}"
         (path / "rekindle.yaml").write_text(manifest)
         (path / ".gitignore").write_text(".rekindle\n")
         worktrees.git(path, "init", "-q", "-b", "main")
@@ -127,6 +129,13 @@ def test_only_a_persona_that_a_worker_uses_needs_consent(starting):
     manifest.write_text(manifest.read_text().replace("unused", "default"))
     with pytest.raises(UnacceptedError, match=r"personas\.default: added"):
         starting.ensure(1)
+
+
+def test_what_a_worker_takes_over_from_agents_needs_consent(starting):
+    manifest = starting.path / "rekindle.yaml"
+    manifest.write_text(starting.manifest.replace("}  # agent", ", env: {A: b}}  # agent"))
+    with pytest.raises(UnacceptedError, match=r"agents with command\.env: added"):
+        starting.ensure(0)
 
 
 def test_a_worker_keeps_nothing_of_a_manifest_that_is_not_accepted(starting):

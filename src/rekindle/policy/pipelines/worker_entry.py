@@ -21,6 +21,13 @@ command as the agent's `until:`.
 """
 
 
+class InheritedSettings(msgspec.Struct, frozen=True):
+    """Settings that all agents with the same CLI share."""
+
+    command: list[str] | None
+    env: dict[str, str] | None
+
+
 def make_entry(
     manifest: Manifest,
     pipeline: Pipeline,
@@ -78,7 +85,7 @@ def _make_common(  # noqa: PLR0917 - one per part of the entry
     budget: Budget | None,
 ) -> AgentEntry:
     persona = manifest.personas.get(persona_name or "default", Persona())
-    similar = [agent for agent in manifest.agents.values() if agent.harness == harness]
+    inherited = find_inherited(manifest, harness)
     return AgentEntry(
         harness=harness,
         prompt=prompt,
@@ -88,9 +95,18 @@ def _make_common(  # noqa: PLR0917 - one per part of the entry
         prepare=pipeline.prepare,
         cycles=1,
         budget=budget,
-        command=persona.command or _find_same(agent.command for agent in similar),
-        env=_find_same(agent.env for agent in similar),
+        command=persona.command or inherited.command,
+        env=inherited.env,
         sandbox=True if persona.sandbox is None else persona.sandbox,
+    )
+
+
+def find_inherited(manifest: Manifest, harness: str) -> InheritedSettings:
+    """Return what a worker takes over from the agents in rekindle.yaml that use the same CLI."""
+    similar = [agent for agent in manifest.agents.values() if agent.harness == harness]
+    return InheritedSettings(
+        command=_find_same(agent.command for agent in similar),
+        env=_find_same(agent.env for agent in similar),
     )
 
 

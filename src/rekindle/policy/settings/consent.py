@@ -18,6 +18,7 @@ import msgspec
 
 from rekindle.documents.manifest import MANIFEST_FILE, Manifest
 from rekindle.documents.manifest_pipelines import Pipeline
+from rekindle.policy.pipelines.worker_entry import find_inherited
 from rekindle.policy.settings import notify_addresses
 from rekindle.policy.settings.runtime_settings import AgentDefaults
 from rekindle.policy.settings.used_personas import find_pipeline_personas, keep_personas
@@ -101,7 +102,25 @@ def select_pipeline(
         }
     if _uses_common_harness(manifest, pipeline):
         settings[f"{start}.harness"] = sorted({agent.harness for agent in manifest.agents.values()})
+    settings |= select_inherited(manifest, pipeline)
     return _drop_empty(settings | drop_fleet_settings(shared) | dict(outside))
+
+
+def select_inherited(manifest: Manifest, pipeline: Pipeline) -> ControlledSettings:
+    """Return the settings that a pipeline's workers take over from the manifest's agents.
+
+    `manifest` must not contain the agents of a run.
+    """
+    used = keep_personas(manifest, find_pipeline_personas(pipeline)).personas.values()
+    harnesses = {persona.adapter for persona in used if persona.adapter}
+    if _uses_common_harness(manifest, pipeline):
+        harnesses |= {agent.harness for agent in manifest.agents.values()}
+    settings = {
+        f"agents with {harness}.{key}": value
+        for harness in sorted(harnesses)
+        for key, value in msgspec.to_builtins(find_inherited(manifest, harness)).items()
+    }
+    return _drop_empty(settings)
 
 
 def _uses_common_harness(manifest: Manifest, pipeline: Pipeline) -> bool:

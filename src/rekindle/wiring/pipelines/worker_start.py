@@ -167,4 +167,5 @@ class WorkerStarter:
 def select_shared(project: Project, pipeline: Pipeline) -> consent.ControlledSettings:
     """Return the settings that need consent and that a run's workers share."""
     manifest = keep_personas(project.manifest, find_pipeline_personas(pipeline))
-    return consent.drop_fleet_settings(consent.select_controlled(manifest, ""))
+    shared = consent.drop_fleet_settings(consent.select_controlled(manifest, ""))
+    return shared | consent.select_inherited(project.declared_manifest, pipeline)

@@ -10,6 +10,7 @@ from rekindle.policy.settings.consent import (
     compare_settings,
     render_changes,
     select_controlled,
+    select_inherited,
     select_pipeline,
 )
 from rekindle.thresholds.texts import CONSENT_VALUE_CHARACTERS as SHORT
@@ -288,3 +289,25 @@ def test_a_path_of_a_pipeline_that_leads_outside_is_controlled():
     after = select_pipeline(manifest.parse(PIPELINE), "review", outside)
     [change] = compare_settings(pipeline(), after)
     assert change.render() == 'pipelines.review.steps.plan.prompt.file: added "/etc/passwd"'
+
+
+def test_what_workers_take_over_from_agents_is_controlled():
+    text = """\
+version: 1
+agents:
+  a: {harness: claude-code, env: {A: b}}
+  b: {harness: codex, env: {A: c}}
+personas:
+  writer: {adapter: claude-code}
+pipelines:
+  review:
+    steps: [{id: write, prompt: Write, persona: writer}]
+"""
+    parsed = manifest.parse(text)
+    taken = select_inherited(parsed, parsed.pipelines["review"])
+    assert taken == {"agents with claude-code.env": {"A": "b"}}
+    assert taken.items() <= select_pipeline(parsed, "review").items()
+    common = manifest.parse(
+        text.replace("persona: writer", "cycles: 1").replace("codex", "claude-code")
+    )
+    assert select_inherited(common, common.pipelines["review"]) == {}, "the agents differ"
