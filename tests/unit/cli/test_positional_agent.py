@@ -6,7 +6,7 @@ import pytest
 from conftest import RELAY
 from rekindle.cli import main
 
-NEEDS_AN_OPTION = {"loops add", "resolve"}
+NEEDS_AN_OPTION = {"loops add", "resolve", "search"}
 """Commands whose last argument is a text of any number of words."""
 
 
