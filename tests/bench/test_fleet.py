@@ -69,7 +69,7 @@ def fast_engine(in_memory: Path) -> Iterator[Engine]:
 
 
 def test_an_agent_s_workflow_keeps_pace_with_one_that_does_nothing(fast_engine, in_memory):
-    """It reaches most of the idle workflow's cycles per second, in turns on one server.
+    """It reaches at least 0.8 of the idle workflow's cycles per second, in turns on one server.
 
     The first cycle is left out: an agent starts once, and then runs for as long as there is work.
     """
@@ -108,7 +108,7 @@ def test_an_agent_s_workflow_keeps_pace_with_one_that_does_nothing(fast_engine, 
         worker_ms_per_cycle=1e3 * whole.worker / whole.cycles,
     )
     assert 0.9 < bytes_beside < 1.2, "else they did not ask for the same"
-    assert ratio >= 0.6  # the target is 0.8; 0.9 was measured
+    assert ratio >= 0.8
 
 
 @pytest.mark.torture

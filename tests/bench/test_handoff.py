@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.bench, pytest.mark.timeout(600)]
 TIMES = 5
 ROUNDS = 2
 """A result just above the bar is measured longer, and all of it counts."""
-TARGET, BAR = 1.3, 2.5
+TARGET, BAR = 1.3, 2.0
 """The target was reached before handoffs took snapshots (1.14 to 1.31 on an idle machine). With a
 snapshot, Claude Code takes 1.58 on an idle machine and 1.7 on a busy one: two hooks, a snapshot and
 what is made durable come on top of its start, and both share two cores."""

@@ -56,7 +56,7 @@ def tail(times: list[float]) -> float:
 
 
 def test_a_hook_costs_hardly_more_than_python_itself(tmp_path):
-    """Compare with `python -I -S -c pass`: the targets are 1.3 times, and 2 times for the p90."""
+    """Median at most 1.3 times, and p90 at most 2 times, that of `python -I -S -c pass`."""
     program = tmp_path / "hook.pyc"
     program.write_bytes(hook_program.compile_hook())
     agent = tmp_path / "agent"
@@ -85,7 +85,7 @@ def test_a_hook_costs_hardly_more_than_python_itself(tmp_path):
     for name, found in times.items():
         median = statistics.median(found)
         print(f"{name}: median {median / bare:.2f}x, p90 {tail(found) / bare:.2f}x")
-    assert statistics.median(times["hook"]) <= 1.7 * bare
+    assert statistics.median(times["hook"]) <= 1.3 * bare
     # Equal quantiles are compared, because a busy machine slows both down.
-    assert tail(times["hook"]) <= 3.5 * tail(times["python"])
+    assert tail(times["hook"]) <= 2 * tail(times["python"])
     assert len(list((agent / "run/inbox").iterdir())) == 1

@@ -13,7 +13,7 @@ from rekindle.system.git.work_snapshots import WorkSnapshots
 pytestmark = pytest.mark.bench
 
 FILES, ROUNDS = 20_000, 7
-BAR = 4
+BAR = 3
 """On busy machines it was 1.6 to 2.1: git reads the index once for changed and once for new
 files."""
 

@@ -95,7 +95,7 @@ def held_to(path, size):
     )
     assert turns == turns_made
     assert kilobytes * 1024 < MOST_MEMORY
-    assert seconds < 2 * loads
+    assert seconds < 1.5 * loads
 
 
 def test_300_megabytes_in_lines_of_3(tmp_path):
@@ -189,7 +189,7 @@ def test_no_shape_costs_more_than_its_bytes(tmp_path, shape):
         f"{seconds / loads:.2f}x json.loads of its lines"
     )
     assert kilobytes * 1024 < MOST_MEMORY
-    assert seconds < 20 * loads + 0.2
+    assert seconds < 12 * loads + 0.2
 
 
 SUMMARIZE = f"""{PEAK}

@@ -13,7 +13,7 @@ __all__ = ["network", "place"]
 pytestmark = pytest.mark.bench
 
 AGENTS = 10
-BAR = 6
+BAR = 4
 """How many times longer than `up` of one agent `up` of all agents may take. One after another, they
 would take ten times. The target is 3, which an idle machine reaches with 2.2."""
 

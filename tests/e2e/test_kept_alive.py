@@ -42,7 +42,7 @@ def hold_bar(request, kept):
     """Assert a time limit, in proportion to the start of a command, if this is a bench test."""
 
     def hold(seconds: float, most: float, interval: float = 0.0) -> None:
-        bar = interval + 2 * most * slowness(kept)  # twice the target
+        bar = interval + most * slowness(kept)
         print(f"\n{request.node.name}: {seconds:.2f} s, bar {bar:.1f} s")
         if request.node.get_closest_marker("bench"):
             assert seconds <= bar
