@@ -27,7 +27,6 @@ from rekindle.policy.setup.agent_dirs import (
 from rekindle.stores.folders.agent_folder import RekindleFolder
 from rekindle.stores.folders.private_files import find_private_project
 from rekindle.system.files import durable_files
-from rekindle.system.git import own_configuration
 from rekindle.thresholds.screens import AGENTS_NAMED
 from rekindle.wiring.access.trust_checks import (
     has_moved,
@@ -48,6 +47,8 @@ def find_agent_dir(project: Project, name: str) -> Path:
     declared = (project.path / (entry.dir or AgentDefaults().dir)).resolve()
     if entry.workspace is None or entry.workspace == "here":
         return declared
+    from rekindle.system.git import own_configuration  # noqa: PLC0415 - few agents need git
+
     folder = find_private_project(project.path).workspaces.resolve() / name
     top = own_configuration.find_top(project.path)
     return folder / declared.relative_to(top) if top and declared.is_relative_to(top) else folder

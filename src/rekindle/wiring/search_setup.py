@@ -32,6 +32,8 @@ class SearchResult(msgspec.Struct, frozen=True):
     hits: list[SearchHit]
     damaged: list[str]
     """Why parts of the archive could not be read."""
+    has_entries: bool
+    """Whether anything has been archived yet."""
 
 
 def search(project: Project, store: FileStore, query: SearchQuery) -> SearchResult:
@@ -46,7 +48,7 @@ def search(project: Project, store: FileStore, query: SearchQuery) -> SearchResu
         try:
             with open_index(private.search) as index:
                 index.update(reader.list_sources(), reader.read)
-                return SearchResult(index.find(query), reader.damaged)
+                return SearchResult(index.find(query), reader.damaged, index.has_entries())
         except DamagedIndexError as error:
             if is_repeated:
                 raise StoreError(str(private.search), f"cannot be built: {error}") from error

@@ -112,6 +112,10 @@ def test_a_file_is_found_in_tool_calls(project):
     )
 
 
+def test_before_the_first_run_the_hint_says_so(project):
+    assert "no transcript is archived yet" in project("apple", code=7)
+
+
 def test_relays_and_new_decisions_are_found(project):
     project.set_relay("trades", RELAY)
     assert [hit["kind"] for hit in project.hits("postgres")] == ["decision", "relay"]

@@ -70,7 +70,9 @@ def search(  # noqa: PLR0917 - one parameter per option
     elif not result.hits:
         raise NotFoundError(
             "nothing found",
-            hint="use fewer words, or `word*` for the beginning of a word",
+            hint="use fewer words, or `word*` for the beginning of a word"
+            if result.has_entries
+            else "no transcript is archived yet: `rekindle run AGENT` archives transcripts",
         )
     for hit in () if as_json else result.hits:
         _print_hit(hit)

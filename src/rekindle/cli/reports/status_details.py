@@ -36,7 +36,6 @@ from rekindle.stores.folders.private_files import render_path
 from rekindle.stores.log.view import AgentView
 from rekindle.system import clock
 from rekindle.wiring.access import trust_checks
-from rekindle.wiring.agent_workspaces import find_workspace
 from rekindle.wiring.open_store import open_store
 
 if TYPE_CHECKING:
@@ -184,6 +183,10 @@ def _collect_facts(
 
 def _describe_workspace(project: Project, name: str) -> dict[str, Any] | None:
     """Return the path of the agent's own clone or work tree, or None if it has none."""
+    if project.manifest.agents[name].workspace in {None, "here"}:
+        return None
+    from rekindle.wiring.agent_workspaces import find_workspace  # noqa: PLC0415 - few agents need git
+
     workspace = find_workspace(project, name)
     if workspace is None:
         return None

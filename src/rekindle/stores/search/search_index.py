@@ -110,6 +110,9 @@ class SearchIndex:
             for hit in self._ask(_EXCERPT, EXCERPT_WORDS, query.match, row)
         ]
 
+    def has_entries(self) -> bool:
+        return bool(self._ask("SELECT 1 FROM sources LIMIT 1"))
+
     def _find_source(self, source: IndexSource) -> _KnownSource | None:
         query = "SELECT id, end, stamp, first_open FROM sources WHERE agent = ? AND name = ?"
         rows = self._ask(query, source.agent, source.name)
