@@ -41,7 +41,9 @@ class PerItem(Anthropic):
         if kind != MAIN or item is None:
             return kind
         sessions = self._sessions.setdefault(item[1], {})
-        number = sessions.setdefault(body["metadata"]["user_id"], len(sessions) + 1)
+        # Processes that start at once in a new home make up different ids of the same device.
+        session = json.loads(body["metadata"]["user_id"])["session_id"]
+        number = sessions.setdefault(session, len(sessions) + 1)
         return f"item {item[1]}, session {number}"
 
 
