@@ -102,6 +102,12 @@ MORNING_MOMENTS = declare_threshold(
 MORNING_LOOPS = declare_threshold(
     10, "morning.loops", "count", "Maximum number of open loops per agent on the morning page."
 )
+NIGHT_HOURS = declare_threshold(
+    12.0, "night.hours", "hours", "Length of the night that a screen shows unless you choose one."
+)
+NIGHT_POINTS = declare_threshold(
+    600, "night.points", "count", "Maximum number of points in a curve of an agent's night."
+)
 QUESTION_WIDTH = declare_threshold(
     100,
     "status.question_characters",

@@ -17,11 +17,12 @@ from rekindle.documents.events import (
 )
 from rekindle.documents.hooks import hook_record
 from rekindle.documents.launches import background_record, launch_types
-from rekindle.documents.screens import agent_row
+from rekindle.documents.screens import agent_night, agent_row
 from rekindle.documents.transcripts import turns
-from rekindle.policy.briefs import brief_content, brief_request, brief_schedule, timeline
+from rekindle.policy.briefs import brief_content, brief_request, brief_schedule
 from rekindle.policy.exits import restart, stop_reasons
 from rekindle.policy.fleet import agent_registry
+from rekindle.policy.night import timeline
 from rekindle.policy.operator import build_row
 from rekindle.policy.progress import idle
 from rekindle.policy.projection import fold, open_loops, projection, sessions
@@ -32,8 +33,18 @@ from rekindle.policy.supervision import budget, hang, next_move, run_moves, watc
 
 MODULES = [
     *(document_events, event, handoff_events, operator_events, ownership_events, run_events),
-    *(session_events, hook_record, background_record, launch_types, agent_row, service_units),
-    *(state, turns, brief_content, brief_request, brief_schedule, timeline, restart, stop_reasons),
+    *(session_events, hook_record, background_record, launch_types, agent_night, agent_row),
+    *(
+        service_units,
+        state,
+        turns,
+        brief_content,
+        brief_request,
+        brief_schedule,
+        timeline,
+        restart,
+        stop_reasons,
+    ),
     *(agent_registry, build_row, idle, fold, open_loops, projection, sessions, trim),
     *(stall_response, verdict, summary_request, budget, hang, next_move, run_moves, watchdog_table),
 ]
@@ -47,6 +58,7 @@ GIVEN = {
     "Capabilities.questions": True,
     "TranscriptCursor.number": 1,
     "TimelineMoment.count": 1,
+    "TimelineLine.count": 1,
     "RegisteredAgent.most_events": 1000,
     "ProcessSigns.reports": True,
     "AgentLimits.checkpoints": True,

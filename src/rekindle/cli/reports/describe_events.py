@@ -33,9 +33,9 @@ from rekindle.flows.supervisor_ports import (
     WaitReport,
 )
 from rekindle.formats.identifiers import to_one_line
-from rekindle.policy.exits import explain_reasons, stop_reasons
+from rekindle.policy.exits import explain_reasons
 from rekindle.policy.exits.refused_end import explain_refusal
-from rekindle.policy.operator import answers
+from rekindle.policy.operator import answers, event_texts
 from rekindle.policy.sandbox.allowed_hosts import render_permission
 from rekindle.thresholds.screens import REPORT_CHARACTERS
 
@@ -84,10 +84,14 @@ def _make_report(event: AnyEvent | UnknownEvent) -> SupervisorReport | None:  # 
 def _describe_event(event: AnyEvent | UnknownEvent) -> str:  # noqa: PLR0911 - one return per kind
     match event:
         case events.RunEnded():
-            outcome = stop_reasons.find_outcome(event.why).words
-            return f"{outcome}: {explain_reasons.explain_reason(event.why, event.words)}"
-        case events.DesiredSet() | events.PersonAnswered() | events.RestartRequested():
-            return _describe_command(event)
+            return event_texts.describe_stop(event)
+        case (
+            events.DesiredSet()
+            | events.PersonAnswered()
+            | events.RestartRequested()
+            | events.WorkRewound()
+        ):
+            return event_texts.describe_action(event)
         case events.HandoffTriggered():
             return (
                 ("the context window is full")
@@ -100,36 +104,13 @@ def _describe_event(event: AnyEvent | UnknownEvent) -> str:  # noqa: PLR0911 - o
             return f"handoff: {event.words}"
         case events.WorkspaceCreated():
             return f"created its own checkout {event.folder} on {event.branch}"
-        case events.WorkRewound():
-            return f"you rewound the work tree to {event.snapshot} ({event.occasion})"
         case events.QuestionAsked():
             step = render_command(
                 answers.render_answer_command(event), answers.list_other_answers(event)
             )
-            return f"{event.question} asks: {to_one_line(event.text, REPORT_CHARACTERS)} → {step}"
+            return f"{event_texts.describe_question(event)} → {step}"
         case events.QuestionAnswered():
-            by = event.by or "the deadline"
-            refused = f", which was refused: {event.refused}" if event.refused else ""
-            return f"{event.question} was answered by {by}: {event.choice or event.text}{refused}"
-        case _:
-            return ""
-
-
-def _describe_command(
-    event: events.DesiredSet | events.PersonAnswered | events.RestartRequested,
-) -> str:
-    """Return the line for an operator's command, or "" for an event without a line."""
-    match event:
-        case events.DesiredSet(desired="stopped"):
-            return "you stopped it"
-        case events.DesiredSet(due=datetime() as due):
-            return f"its schedule started it, for {due:%Y-%m-%d %H:%M} UTC"
-        case events.DesiredSet() if event.cycles is not None:
-            return "you started it"
-        case events.PersonAnswered():
-            return f"you answered: {to_one_line(event.text, REPORT_CHARACTERS)}"
-        case events.RestartRequested(once=False):
-            return f"you restarted it{' in a fresh session' if event.fresh else ''}"
+            return event_texts.describe_answer(event)
         case _:
             return ""
 

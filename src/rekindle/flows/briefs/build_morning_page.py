@@ -22,7 +22,7 @@ from rekindle.flows.read_documents import parse_brief, read_relay
 from rekindle.formats.counts import render_count
 from rekindle.formats.identifiers import to_one_line
 from rekindle.policy.briefs import brief_schedule
-from rekindle.policy.briefs.timeline import make_timeline
+from rekindle.policy.night.timeline import make_timeline
 from rekindle.policy.operator import answers, questions
 from rekindle.policy.operator.build_row import build_broken_row
 from rekindle.policy.projection import open_loops
@@ -164,6 +164,8 @@ class MorningPageBuilder:
         today = self._now.astimezone(self._zone).date()
         moments = []
         for moment in make_timeline(happened, self._now, self._zone):
+            if moment.kind == "relay":
+                continue  # the page shows the next action instead
             at = moment.at.astimezone(self._zone)
             day = "" if at.date() == today else f"{at:%a} "
             moments.append(NightLine(f"{day}{at:%H:%M}", moment.text, moment.kind))

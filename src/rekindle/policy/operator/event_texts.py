@@ -1,0 +1,50 @@
+"""Describe questions, answers, operator commands and the end of a run in one line.
+
+`logs`, the morning page and all other screens use these texts.
+"""
+
+from datetime import datetime
+
+from rekindle.documents import events
+from rekindle.formats.identifiers import to_one_line
+from rekindle.policy.exits import explain_reasons, stop_reasons
+from rekindle.thresholds.screens import REPORT_CHARACTERS
+
+OperatorAction = (
+    events.DesiredSet | events.PersonAnswered | events.RestartRequested | events.WorkRewound
+)
+
+
+def describe_stop(event: events.RunEnded | events.SafeModeEntered) -> str:
+    """Return the outcome of a run that is over or in safe mode, and the reason."""
+    outcome = stop_reasons.find_outcome(event.why).words
+    return f"{outcome}: {explain_reasons.explain_reason(event.why, event.words)}"
+
+
+def describe_question(event: events.QuestionAsked) -> str:
+    return f"{event.question} asks: {to_one_line(event.text, REPORT_CHARACTERS)}"
+
+
+def describe_answer(event: events.QuestionAnswered) -> str:
+    by = event.by or "the deadline"
+    refused = f", which was refused: {event.refused}" if event.refused else ""
+    return f"{event.question} was answered by {by}: {event.choice or event.text}{refused}"
+
+
+def describe_action(event: OperatorAction) -> str:  # noqa: PLR0911 - one return per kind
+    """Return the line for an operator's action, or "" for an event without a line."""
+    match event:
+        case events.DesiredSet(desired="stopped"):
+            return "you stopped it"
+        case events.DesiredSet(due=datetime() as due):
+            return f"its schedule started it, for {due:%Y-%m-%d %H:%M} UTC"
+        case events.DesiredSet() if event.cycles is not None:
+            return "you started it"
+        case events.PersonAnswered():
+            return f"you answered: {to_one_line(event.text, REPORT_CHARACTERS)}"
+        case events.RestartRequested(once=False):
+            return f"you restarted it{' in a fresh session' if event.fresh else ''}"
+        case events.WorkRewound():
+            return f"you rewound the work tree to {event.snapshot} ({event.occasion})"
+        case _:
+            return ""
