@@ -1181,9 +1181,10 @@ def test_events_are_followed_from_the_last_whole_line(project):
         following.communicate()
 
 
-def test_leftovers_of_a_killed_init_are_swept(rekindle, project):
+@pytest.mark.parametrize("ending", ["", "~"])
+def test_leftovers_of_a_killed_init_are_swept(rekindle, project, ending):
     """A half-written manifest beside the real one is removed by the next init."""
-    litter = project / ".tmp-0123456789abcdef-rekindle.yaml"
+    litter = project / f".tmp-0123456789abcdef-rekindle.yaml{ending}"
     litter.write_text("version")
     rekindle("init", "--yes", "--agent", "second")
     assert not litter.exists()

@@ -27,6 +27,7 @@ from rekindle.system.files import safe_folders
 FILE_MODE = 0o600
 FOLDER_MODE = 0o700
 TEMPORARY_PREFIX = ".tmp-"
+_TEMPORARY_ENDING = "~"
 TORN_MARK = b" torn\n"
 """Text appended to a torn line, which its writer never acknowledged."""
 REFUSED_ERRNOS = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
@@ -47,8 +48,9 @@ def replace_file(
     With `root`, links below that folder are refused. Without `is_durable`, a power loss may lose
     both the old and the new content.
     """
-    # A unique name keeps two writers from sharing a temporary file.
-    temp = f"{TEMPORARY_PREFIX}{os.urandom(8).hex()}-{path.name}"
+    # A unique name keeps two writers from sharing a temporary file. Its ending hides the file from
+    # programs that read all files with the same ending as `path`.
+    temp = f"{TEMPORARY_PREFIX}{os.urandom(8).hex()}-{path.name}{_TEMPORARY_ENDING}"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     with translate_os_errors(path), safe_folders.open_parent(path, root) as folder:
         fd = os.open(temp, flags, FILE_MODE, dir_fd=folder)
@@ -345,7 +347,7 @@ def sweep_temporary(folder: Path, of: str = "") -> None:
     to Rekindle.
     """
     for name in list(list_entries(folder)):
-        if name.startswith(TEMPORARY_PREFIX) and name.endswith(of):
+        if name.startswith(TEMPORARY_PREFIX) and name.removesuffix(_TEMPORARY_ENDING).endswith(of):
             remove_file(folder / name)
 
 
