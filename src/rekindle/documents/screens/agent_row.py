@@ -118,6 +118,8 @@ class AgentRow(msgspec.Struct, frozen=True, kw_only=True):
     """
     last_active: datetime | None = None
     """When the agent last showed a sign of life, or null if it never did."""
+    waits_until: datetime | None = None
+    """When a waiting agent continues, or null if it is not waiting for a known time."""
     label: str = ""
     """State as shown to people: the run's outcome, or `state` if it has none."""
 

@@ -56,6 +56,7 @@ class _AgentStanding(msgspec.Struct, frozen=True):
     command: str = ""
     outcome: Outcome | None = None
     others: tuple[str, ...] = ()
+    waits_until: datetime | None = None
 
 
 def build_row(projection: Projection, around: RowInputs, harness: str = "") -> AgentRow:
@@ -84,6 +85,7 @@ def build_row(projection: Projection, around: RowInputs, harness: str = "") -> A
         refused=projection.run.refused_call_count(),
         open_questions=_count_questions(projection, around.now),
         last_active=_find_last_activity(projection),
+        waits_until=standing.waits_until,
     )
 
 
@@ -222,7 +224,7 @@ def _describe_supervised(
     words = explain_reasons.explain_wait(
         waits.why, waits.until, around.now, around.zone, exit_words
     )
-    return _AgentStanding("waiting", words, outcome="waiting")
+    return _AgentStanding("waiting", words, outcome="waiting", waits_until=waits.until)
 
 
 def _describe_unsupervised(

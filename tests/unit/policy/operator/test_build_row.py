@@ -182,8 +182,10 @@ def test_a_wait_names_its_cause_and_its_end(kinds, expected):
     found = row(STARTED, CYCLE, *kinds, is_supervised=True)
     if expected is None:
         assert standing(found) == ("running", "cycle 1", "", None)
+        assert found.waits_until is None
     else:
         assert standing(found) == ("waiting", expected, "", "waiting")
+        assert found.waits_until == kinds[-1].until
 
 
 @pytest.mark.parametrize(
