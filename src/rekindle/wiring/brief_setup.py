@@ -7,16 +7,15 @@ from rekindle.config import Project
 from rekindle.flows.briefs.brief_material import BriefPorts
 from rekindle.flows.briefs.build_morning_page import MorningPageBuilder
 from rekindle.flows.briefs.write_brief import BriefWriter
-from rekindle.flows.operator.read_rows import RowReader
 from rekindle.policy.briefs.claim_check import GitWork
 from rekindle.stores.files import FileStore
 from rekindle.system import clock
-from rekindle.system.processes.child_processes import HostProcesses
 from rekindle.wiring import (
     summarizer_setup,
     transcript_setup,
 )
 from rekindle.wiring.open_store import HARNESSES
+from rekindle.wiring.row_setup import make_row_reader
 from rekindle.wiring.starting import background_start
 
 
@@ -56,14 +55,7 @@ def remember_operator(project: Project, store: FileStore, name: str) -> None:
 def make_morning_builder(project: Project, store: FileStore) -> MorningPageBuilder:
     runtime = project.settings.runtime
     zone = clock.find_zone(runtime.brief.zone)
-    rows = RowReader(
-        store,
-        project.manifest.agents,
-        runtime,
-        clock.read_clock,
-        zone=zone,
-        is_alive=HostProcesses().is_alive,
-    )
+    rows = make_row_reader(project, store)
     return MorningPageBuilder(store, clock.read_clock(), zone, runtime, rows)
 
 

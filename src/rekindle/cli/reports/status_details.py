@@ -11,10 +11,7 @@ from rekindle.cli.reports import schedule_lines
 from rekindle.cli.reports.status_row import StatusRow
 from rekindle.config import Project
 from rekindle.errors import RekindleError
-from rekindle.flows.operator.read_rows import (
-    RowReader,
-    RowReading,
-)
+from rekindle.flows.operator.read_rows import RowReading
 from rekindle.policy.handoff import window_rule
 from rekindle.policy.operator.build_row import (
     RowInputs,
@@ -37,6 +34,7 @@ from rekindle.stores.log.view import AgentView
 from rekindle.system import clock
 from rekindle.wiring.access import trust_checks
 from rekindle.wiring.open_store import open_store
+from rekindle.wiring.row_setup import is_alive, make_row_reader
 
 if TYPE_CHECKING:
     from rekindle.fleet.commands.fleet_store import FleetStore
@@ -103,12 +101,8 @@ class FileRowReader:
     """Reads a project's agents. An agent is read again only if its files have changed."""
 
     def __init__(self, project: Project, store: FileStore) -> None:
-        runtime = project.settings.runtime
-        zone = clock.find_zone(runtime.brief.zone) if runtime.brief.zone else None
         self._project, self._store = project, store
-        self._rows = RowReader(
-            store, project.manifest.agents, runtime, clock.read_clock, zone=zone, is_alive=_is_alive
-        )
+        self._rows = make_row_reader(project, store)
         self._shown: dict[str, tuple[RowReading, StatusRow]] = {}
 
     def read(self, names: Sequence[str]) -> list[StatusRow]:
@@ -131,12 +125,6 @@ class FileRowReader:
 def _is_edited(shown: StatusRow) -> bool:
     files = (shown.details.get(key) for key in ("relay_file", "state_file"))
     return "edited" in files
-
-
-def _is_alive(process: str) -> bool:
-    from rekindle.system.processes.launch_processes import is_alive  # noqa: PLC0415 - only sessions without a supervisor need it
-
-    return is_alive(process)
 
 
 def _make_file_row(project: Project, store: FileStore, reading: RowReading) -> StatusRow:
@@ -206,7 +194,7 @@ def _list_background(store: FileStore, name: str) -> list[dict[str, Any]]:
     return [
         {"pid": background.pid, "command": background.command, "since": background.since}
         for background in processes
-        if _is_alive(background.process)
+        if is_alive(background.process)
     ]
 
 
