@@ -194,6 +194,10 @@ def test_an_agent_begins_on_a_fleet_and_is_removed_while_it_runs(
     _, out, err = rekindle("events", "-n", "0")
     assert "agent.created" in out
     assert not err
+    code, out, _ = rekindle("metrics")
+    assert code == 0
+    assert f'agent="{name}",state="running"}} 1\n' in out
+    assert "_total" not in out  # its log is on several hosts
     monkeypatch.setattr("rekindle.cli.reports.status_details.FLEET_STATUS_AGENTS", 0)
     listed = f"{name}  (command)\n  state:  running\n  fleet:  running, host a of pool verbs\n"
     assert rekindle("status")[1] == listed

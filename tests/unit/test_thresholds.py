@@ -38,7 +38,7 @@ ALLOWED = {
     "policy/redact/*:*": "shapes of secrets, fitted together with the patterns beside them",
     "__main__.py:UNSUPPORTED": "exit code",
     "cli/main.py:*": "exit codes",
-    "cli/reports/brief_command.py:_FOR_ALL": "permission bits of a file",
+    "cli/output_file.py:_FOR_ALL": "permission bits of a file",
     "cli/setup/torture_command.py:_LARGEST_SEED": "range of a random generator",
     "documents/event_output.py:_*_DIGITS": "format of printed JSON",
     "documents/hooks/hook_record.py:_WORDS": "format of an inbox line",

@@ -60,6 +60,9 @@ COMMAND_GROUPS: dict[str, dict[str, CommandEntry]] = {
         "search": CommandEntry(
             "reports.search_command:search", "Find words in transcripts, relays and decisions."
         ),
+        "metrics": CommandEntry(
+            "reports.metrics_command:metrics", "Print figures about agents for Prometheus."
+        ),
         "attach": CommandEntry(
             "running.tmux_attach:attach", "Open an agent's tmux window, to watch and type."
         ),

@@ -17,6 +17,7 @@ from rekindle.cli.options import (
     resolve_agent,
 )
 from rekindle.cli.output import echo, print_json
+from rekindle.cli.output_file import write_output
 from rekindle.cli.trust_prompt import ensure_trust
 from rekindle.config import Project
 from rekindle.documents.screens import morning_page
@@ -24,23 +25,18 @@ from rekindle.errors import (
     BusyError,
     RekindleError,
     UsageError,
-    translate_os_errors,
 )
 from rekindle.flows.briefs.write_brief import BriefResult
 from rekindle.formats.counts import render_count
 from rekindle.formats.identifiers import to_one_line
 from rekindle.stores.files import FileStore
 from rekindle.stores.folders.private_files import render_path
-from rekindle.system.files import durable_files
 from rekindle.wiring import brief_setup as wiring
 from rekindle.wiring.access.trust_checks import (
     list_trusted,
     require_accepted,
 )
 from rekindle.wiring.open_store import open_store
-
-_FOR_ALL = 0o644
-"""File mode of the HTML page. All users can read it, so a web server can serve it."""
 
 
 @click.command()
@@ -167,22 +163,8 @@ def _show_page(page: morning_page.MorningPage, html: str | None, *, as_json: boo
     elif html == "-":
         echo(morning_page.render_html(page), nl=False)
     else:
-        _write_page(Path(html), morning_page.render_html(page).encode("utf-8", "replace"))
+        write_output(Path(html), morning_page.render_html(page).encode("utf-8", "replace"))
         echo(f"✓ wrote {html}: {morning_page.render_headline(page)}")
-
-
-def _write_page(path: Path, data: bytes) -> None:
-    """Write the page to the user's path, which may be a symbolic link or a device."""
-    with translate_os_errors(path):
-        if path.exists() and not path.is_file():
-            path.write_bytes(data)
-            return
-    path = path.resolve()
-    if not path.parent.is_dir():
-        raise UsageError(
-            f"folder {path.parent} does not exist", hint="create it, or choose another file"
-        )
-    durable_files.replace_file(path, data, mode=_FOR_ALL)
 
 
 def _write_due(agent: str | None, *, mechanical: bool, as_json: bool) -> None:

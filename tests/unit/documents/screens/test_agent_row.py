@@ -22,6 +22,7 @@ from rekindle.documents.screens.agent_row import (
     SpendFigures,
     render_spend,
 )
+from rekindle.documents.screens.metrics_text import ProjectMetrics, render_metrics
 from rekindle.documents.screens.status_table import (
     render_table,
     summarize_rows,
@@ -56,6 +57,7 @@ def test_every_screen_shows_a_state_as_its_row_says(state):
     assert status_command._COLOURS[state] == shown.colour
     assert summarize_rows(many) == f"2 agents: 2 {shown.plural or state}"
     assert {line.state for line in render_table(many, NOW, 80)} == {"", state}
+    assert f'agent="news",state="{state}"}} 1\n' in render_metrics([ProjectMetrics("x", many)])
     entry = morning_page.MorningEntry(agent="trades", state=state, why="")
     page = morning_page.render_html(
         morning_page.MorningPage(project="x", written="", entries=(entry,))

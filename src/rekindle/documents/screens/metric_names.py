@@ -1,0 +1,50 @@
+"""Names of all metrics, with their types, labels and help texts.
+
+Label values are names from the manifest or words from a closed list, never ids or free text.
+"""
+
+from typing import Literal, NamedTuple
+
+
+class Metric(NamedTuple):
+    name: str
+    kind: Literal["gauge", "counter"]
+    meaning: str
+    labels: tuple[str, ...] = ()
+    """Labels besides `project` and `agent`."""
+
+
+PROJECT_UP = Metric(
+    "rekindle_project_up", "gauge", "Whether the project's agents could be read (no agent label)."
+)
+AGENT_INFO = Metric("rekindle_agent_info", "gauge", "Always 1.", ("harness",))
+AGENT_STATE = Metric(
+    "rekindle_agent_state", "gauge", "1 for the agent's current state.", ("state",)
+)
+WINDOW_USED = Metric(
+    "rekindle_window_used_ratio", "gauge", "Used share of the last session's context window."
+)
+BUDGET_USED = Metric(
+    "rekindle_budget_used_ratio", "gauge", "Used share of the run's budget.", ("of",)
+)
+OPEN_LOOPS = Metric("rekindle_open_loops", "gauge", "Number of open loops.", ("stale",))
+OPEN_QUESTIONS = Metric(
+    "rekindle_open_questions", "gauge", "Number of questions that a person can answer now."
+)
+LAST_ACTIVE = Metric(
+    "rekindle_last_active_timestamp_seconds", "gauge", "Time of the agent's last sign of life."
+)
+WAITS_UNTIL = Metric(
+    "rekindle_waits_until_timestamp_seconds", "gauge", "Time at which a waiting agent continues."
+)
+CYCLES = Metric("rekindle_cycles_total", "counter", "Number of ended cycles.", ("verdict",))
+LAUNCHES = Metric("rekindle_launches_total", "counter", "Number of ended launches.", ("exit",))
+HANDOFFS = Metric("rekindle_handoffs_total", "counter", "Number of handoffs.", ("by",))
+TOKENS = Metric("rekindle_tokens_total", "counter", "Tokens that the agent's runs have used.")
+COST = Metric("rekindle_cost_usd_total", "counter", "Cost of the agent's runs in dollars.")
+
+METRICS = (
+    *(PROJECT_UP, AGENT_INFO, AGENT_STATE, WINDOW_USED, BUDGET_USED),
+    *(OPEN_LOOPS, OPEN_QUESTIONS, LAST_ACTIVE, WAITS_UNTIL),
+    *(CYCLES, LAUNCHES, HANDOFFS, TOKENS, COST),
+)
