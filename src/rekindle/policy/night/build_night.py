@@ -25,6 +25,17 @@ _PERIOD_STARTS = (
     events.RunEnded,
 )
 """Events that show what a supervised agent was doing afterwards."""
+_SILENT = frozenset(
+    {
+        events.Heartbeat,
+        events.PromptSubmitted,
+        events.PrimerGiven,
+        events.SnapshotTaken,
+        events.LoopAdded,
+        events.LoopResolved,
+    }
+)
+"""Frequent events that a night does not show."""
 
 
 class NightInputs(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,6 +79,8 @@ def build_night(
     `turns` has the context-window usage from transcripts.
     """
     since, until = around.start, around.end
+    seq = max((event.seq for event in happened), default=0)
+    happened = [event for event in happened if type(event) not in _SILENT]
 
     def is_inside(at: datetime) -> bool:
         return since <= at <= until
@@ -79,7 +92,7 @@ def build_night(
         agent=agent,
         since=since,
         until=until,
-        seq=max((event.seq for event in happened), default=0),
+        seq=seq,
         spans=tuple(
             span for span in find_spans(happened, around.now) if _overlaps(span, since, until)
         ),

@@ -9,7 +9,9 @@ from rekindle.documents import events
 from rekindle.documents.events import AnyEvent, Event, UnknownEvent
 from rekindle.documents.screens.agent_night import NightSpan, SpanLane
 from rekindle.policy.exits import explain_reasons
-from rekindle.policy.operator.questions import PERMISSION
+from rekindle.policy.operator.questions import PERMISSION, is_still_relevant
+from rekindle.policy.supervision import run_moves
+from rekindle.policy.supervision.run_moves import RunState
 
 WAIT_ENDS = (
     events.LaunchStarted,
@@ -21,15 +23,6 @@ WAIT_ENDS = (
     events.RunEnded,
 )
 """Events that end a wait before its time."""
-_SAFE_ENDS = (
-    events.LaunchStarted,
-    events.DesiredSet,
-    events.RestartRequested,
-    events.PersonAnswered,
-    events.RunStarted,
-    events.RunEnded,
-)
-"""Events after which a person no longer needs to decide anything. An answer counts too."""
 
 
 def find_spans(happened: Iterable[AnyEvent | UnknownEvent], now: datetime) -> list[NightSpan]:
@@ -46,14 +39,15 @@ class _SpanReader:
         self._open: dict[str, NightSpan] = {}
         """Periods that have not ended, by lane, or by lane and id if there can be several."""
         self._exit: events.LaunchEnded | None = None
+        self._run = RunState()
+        self._questions: dict[str, events.QuestionAsked] = {}
 
     def add(self, event: AnyEvent | UnknownEvent) -> None:
         if isinstance(event, UnknownEvent):
             return
         if isinstance(event, WAIT_ENDS):
             self._close("wait", event)
-        if isinstance(event, _SAFE_ENDS) or _settles(event):
-            self._close_decisions(event)
+        self._follow_run(event)
         match event:
             case events.LaunchStarted() | events.LaunchEnded():
                 self._follow_launch(event)
@@ -64,8 +58,10 @@ class _SpanReader:
             case events.SafeModeEntered():
                 text = explain_reasons.explain_reason(event.why, event.words)
                 self._start("safe", _make_span("safe", event, text=text, why=event.why))
-            case events.QuestionAsked() | events.QuestionAnswered():
-                self._follow_question(event)
+            case events.QuestionAsked():
+                self._questions[event.question] = event
+                span = _make_span("question", event, text=event.text, question=event.question)
+                self._start(f"question {event.question}", span)
             case _:
                 pass
 
@@ -88,13 +84,33 @@ class _SpanReader:
             end = max(span.start, min(at, span.until or at))
             self._over.append(msgspec.structs.replace(span, end=end, last=seq, **fields))
 
-    def _close_decisions(self, event: Event) -> None:
-        """Close safe mode, and the questions that it was about."""
-        is_stop = isinstance(event, events.DesiredSet) and event.desired == "stopped"
-        for key in [key for key in self._open if key.startswith("decision ")]:
-            self._close(key, event)
-        if not is_stop:
+    def _follow_run(self, event: AnyEvent) -> None:
+        """Close safe mode and questions that are over, by the same rules as the agent's state."""
+        match event:
+            case events.DesiredSet():
+                self._run = run_moves.apply_desired(self._run, event)
+            case events.QuestionAnswered(refused=""):
+                self._run = run_moves.apply_answer(self._run, event)
+                self._close_question(event.question, event)
+            case (
+                events.RunStarted()
+                | events.RunEnded()
+                | events.SafeModeEntered()
+                | events.RestartRequested()
+                | events.PersonAnswered()
+            ):
+                self._run = run_moves.apply_event(self._run, event)
+            case _:
+                return
+        if not self._run.is_safe:
             self._close("safe", event)
+        for question in [*self._questions.values()]:
+            if question.about != PERMISSION and not is_still_relevant(self._run, question):
+                self._close_question(question.question, event)
+
+    def _close_question(self, question: str, event: Event) -> None:
+        self._questions.pop(question, None)
+        self._close(f"question {question}", event)
 
     def _follow_launch(self, event: events.LaunchStarted | events.LaunchEnded) -> None:
         known = {"launch": event.launch, "session": event.session, "cycle": event.cycle}
@@ -124,15 +140,6 @@ class _SpanReader:
         elif not event.visitor and key not in self._open:
             self._open[key] = _make_span("session", event, session=event.session)
 
-    def _follow_question(self, event: events.QuestionAsked | events.QuestionAnswered) -> None:
-        if isinstance(event, events.QuestionAsked):
-            kind = "permission" if event.about == PERMISSION else "decision"
-            span = _make_span("question", event, text=event.text, question=event.question)
-            self._start(f"{kind} {event.question}", span)
-        elif not event.refused:
-            for kind in ("permission", "decision"):
-                self._close(f"{kind} {event.question}", event)
-
     def _start_wait(self, event: events.WaitStarted) -> None:
         text, last = explain_reasons.explain_reason(event.why), self._exit
         words = (last.hint or last.words) if last and last.exit == event.why else ""
@@ -140,13 +147,6 @@ class _SpanReader:
             "wait", event, text=text, why=event.why, until=max(event.until, event.ts), words=words
         )
         self._start("wait", span)
-
-
-def _settles(event: Event) -> bool:
-    """Return whether an event is an answer that has an effect on the agent's run."""
-    return (
-        isinstance(event, events.QuestionAnswered) and not event.refused and event.effect != "note"
-    )
 
 
 def _make_span(lane: SpanLane, event: Event, **fields: object) -> NightSpan:

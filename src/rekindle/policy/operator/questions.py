@@ -217,13 +217,13 @@ def find_question_state(
     answer = projection.answers.get(question.question)
     if answer is not None:
         return "unanswered" if answer.origin == DEADLINE else "answered"
-    if question.about != PERMISSION and not _is_still_relevant(projection.run, question):
+    if question.about != PERMISSION and not is_still_relevant(projection.run, question):
         return "withdrawn"
     is_late = question.deadline is not None and now >= question.deadline
     return "unanswered" if is_late else "open"
 
 
-def _is_still_relevant(run: RunState, question: QuestionAsked) -> bool:
+def is_still_relevant(run: RunState, question: QuestionAsked) -> bool:
     """Return whether the agent is still in the state that the question is about."""
     if run.desired == "stopped" or run.stopped > question.seq:
         return False  # a stop that is still in the inbox has no log position yet

@@ -69,6 +69,12 @@ def test_curves_are_bounded():
     assert len(night.spend) == len(night.window) == NIGHT_POINTS
 
 
+def test_silent_events_count_only_for_the_position():
+    happened = log((events.Heartbeat, {}), (events.LoopAdded, {"id": "a", "text": "b"}))
+    night = build_night("a", happened, NightInputs(now=at(9)))
+    assert (night.seq, night.lines, night.marks, night.spans) == (2, (), (), ())
+
+
 def test_a_night_without_events_is_empty():
     night = build_night("a", [], NightInputs(now=at(9)))
     assert (night.seq, night.spans, night.marks, night.lines) == (0, (), (), ())

@@ -132,13 +132,12 @@ def test_a_wait_has_the_message_of_the_exit_that_caused_it(exit_kind, words):
 @pytest.mark.parametrize(
     "after",
     [
-        STARTED,
-        (events.DesiredSet, {"desired": "running"}),
         (events.RestartRequested, {}),
         (events.PersonAnswered, {"text": "go"}),
         (events.RunEnded, {"why": "claimed"}),
         (events.RunStarted, {}),
         answer(),
+        answer("finish"),
     ],
 )
 def test_safe_mode_and_its_question_end_with_a_decision(after):
@@ -146,13 +145,35 @@ def test_safe_mode_and_its_question_end_with_a_decision(after):
     assert found == [("safe", at(0), at(2), 1, 3), ("question", at(1), at(2), 2, 3)]
 
 
-@pytest.mark.parametrize("after", [answer("note"), answer(refused="too late"), ENDED])
+@pytest.mark.parametrize(
+    "after",
+    [
+        answer("note"),
+        answer(refused="too late"),
+        ENDED,
+        (events.DesiredSet, {"desired": "running"}),
+    ],
+)
 def test_other_events_do_not_end_safe_mode(after):
     assert ("safe", at(0), None, 1, 1) in spans(SAFE, question(), after)
 
 
-def test_a_stop_withdraws_the_question_and_leaves_safe_mode():
-    found = spans(SAFE, question(), (events.DesiredSet, {"desired": "stopped"}))
+def test_a_start_accepts_changed_settings():
+    """Unlike other reasons for safe mode."""
+    paused = (events.SafeModeEntered, {"why": "settings"})
+    found = spans(paused, question("settings"), (events.DesiredSet, {"desired": "running"}))
+    assert found == [("safe", at(0), at(2), 1, 3), ("question", at(1), at(2), 2, 3)]
+
+
+def test_a_start_withdraws_the_question_of_a_finished_run():
+    ended = (events.RunEnded, {"why": "budget"})
+    found = spans(ended, question("budget"), (events.DesiredSet, {"desired": "running"}))
+    assert found == [("question", at(1), at(2), 2, 3)]
+
+
+@pytest.mark.parametrize("stop", [(events.DesiredSet, {"desired": "stopped"}), answer("stop")])
+def test_a_stop_closes_the_question_and_leaves_safe_mode(stop):
+    found = spans(SAFE, question(), stop)
     assert found == [("safe", at(0), None, 1, 1), ("question", at(1), at(2), 2, 3)]
 
 
