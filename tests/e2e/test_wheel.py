@@ -81,10 +81,10 @@ def test_both_programs_print_their_help(programs, tmp_path):
 
 
 def test_it_can_be_imported(programs, tmp_path):
-    """Every module can be imported, but for those of the extra `fleet` and of other systems."""
+    """Every module can be imported, but for those of extras and of other systems."""
     code = (
         "import importlib, pathlib, rekindle\n"
-        "others = {'fleet', 'psutil_processes'}\n"
+        "others = {'fleet', 'web', 'psutil_processes'}\n"
         "root = pathlib.Path(rekindle.__file__).parent\n"
         "paths = [path.relative_to(root.parent).with_suffix('') for path in root.rglob('*.py')]\n"
         "names = ['.'.join(path.parts) for path in paths if not others & {*path.parts}]\n"

@@ -39,6 +39,8 @@ ALLOWED = {
     "__main__.py:UNSUPPORTED": "exit code",
     "cli/main.py:*": "exit codes",
     "cli/output_file.py:_FOR_ALL": "permission bits of a file",
+    "cli/reports/ui_command.py:_LARGEST_PORT": "port numbers of TCP",
+    "web/page_links.py:_TOKEN_BYTES": "256 bits, which cannot be guessed",
     "cli/setup/torture_command.py:_LARGEST_SEED": "range of a random generator",
     "documents/event_output.py:_*_DIGITS": "format of printed JSON",
     "documents/hooks/hook_record.py:_WORDS": "format of an inbox line",

@@ -38,6 +38,7 @@ COMMAND_GROUPS: dict[str, dict[str, CommandEntry]] = {
         "deny": CommandEntry("running.answer_commands:deny", "Answer no to a question."),
     },
     "Look": {
+        "ui": CommandEntry("reports.ui_command:ui", "Show all agents in a browser."),
         "status": CommandEntry(
             "reports.status_command:status", "Show what each agent is doing or waiting for."
         ),

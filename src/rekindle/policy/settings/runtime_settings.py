@@ -31,6 +31,7 @@ from rekindle.thresholds.supervision import (
     PROBED_CRASHES,
 )
 from rekindle.thresholds.texts import *  # noqa: F403
+from rekindle.thresholds.web_limits import *  # noqa: F403
 
 SECONDS_AN_HOUR = 3600.0
 PROBE_INTERVAL = f"{LIMIT_PROBE_SECONDS / 60:g} to {MAX_LIMIT_PROBE_SECONDS / 60:g} minutes"

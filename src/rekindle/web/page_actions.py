@@ -1,0 +1,140 @@
+"""Run the commands behind the buttons of the pages.
+
+Each action is one `rekindle` command, which the page shows before it is run. The command runs in
+its own process in the project's folder, with the same checks as in a terminal.
+"""
+
+import asyncio
+import shlex
+import sys
+from collections.abc import Callable
+from typing import Literal, NamedTuple
+
+import msgspec
+
+from rekindle.errors import UsageError
+from rekindle.thresholds.web_limits import UI_ACTION_SECONDS, UI_ACTIONS_KEPT
+from rekindle.web.project_rows import WebProjects
+
+ActionName = Literal[
+    "answer", "approve", "deny", "hand off", "stop", "restart", "fresh restart", "start",
+    "resolve", "edit relay",
+]  # fmt: skip
+
+
+class ActionRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A request to run an action."""
+
+    id: str
+    """Random id, which is the same if the request is sent twice."""
+    project: str
+    agent: str
+    action: ActionName
+    target: str = ""
+    """Id of a question or an open loop."""
+    text: str = ""
+    """Answer, reason or relay."""
+    base: str = ""
+    """Relay that an edited relay is based on."""
+
+
+class ActionResult(msgspec.Struct, frozen=True):
+    """The result of an action."""
+
+    command: str
+    code: int
+    output: str
+
+
+class ActionCommand(NamedTuple):
+    """How to run an action."""
+
+    words: Callable[[ActionRequest], list[str]]
+    needs_text: bool = False
+    reads_text: bool = False
+    """Whether the command reads the text from its standard input."""
+
+
+def _name_target(request: ActionRequest) -> str:
+    return request.target or request.agent
+
+
+ACTIONS: dict[ActionName, ActionCommand] = {
+    "answer": ActionCommand(
+        lambda request: ["answer", "--", _name_target(request), request.text], needs_text=True
+    ),
+    "approve": ActionCommand(lambda request: ["approve", "--", _name_target(request)]),
+    "deny": ActionCommand(lambda request: ["deny", "--", _name_target(request)]),
+    "hand off": ActionCommand(lambda request: ["handoff", "--", request.agent]),
+    "stop": ActionCommand(lambda request: ["stop", "--", request.agent]),
+    "restart": ActionCommand(lambda request: ["restart", "--", request.agent]),
+    "fresh restart": ActionCommand(lambda request: ["restart", "--fresh", "--", request.agent]),
+    "start": ActionCommand(lambda request: ["up", "--", request.agent]),
+    "resolve": ActionCommand(
+        lambda request: [
+            *("resolve", "--agent", request.agent, "--", request.target, request.text)
+        ],
+        needs_text=True,
+    ),
+    "edit relay": ActionCommand(
+        lambda request: ["relay", "set", "--agent", request.agent, "--", "-"],
+        needs_text=True,
+        reads_text=True,
+    ),
+}
+
+
+def describe_commands() -> dict[str, list[str]]:
+    """Return the words of each action's command, with placeholders in capital letters."""
+    names = {"agent": "AGENT", "target": "ID", "text": "TEXT"}
+    return {
+        name: _list_typed(action.words(ActionRequest(id="", project="", action=name, **names)))
+        for name, action in ACTIONS.items()
+    }
+
+
+def _list_typed(words: list[str]) -> list[str]:
+    """Return the words that a person would type."""
+    return [word for word in words if word != "--"]
+
+
+class PageActions:
+    """Runs actions, each id once."""
+
+    def __init__(self, projects: WebProjects) -> None:
+        self._projects = projects
+        self._tasks: dict[str, asyncio.Task[ActionResult]] = {}
+
+    async def run(self, request: ActionRequest) -> ActionResult:
+        """Run an action, or return the result of the earlier request with the same id."""
+        if request.id not in self._tasks:
+            while len(self._tasks) >= UI_ACTIONS_KEPT:
+                self._tasks.pop(next(iter(self._tasks)))
+            self._tasks[request.id] = asyncio.create_task(self._run(request))
+        # If the page is closed, the command continues.
+        return await asyncio.shield(self._tasks[request.id])
+
+    async def _run(self, request: ActionRequest) -> ActionResult:
+        action = ACTIONS[request.action]
+        if action.needs_text and not request.text.strip():
+            raise UsageError("a text is missing", hint="fill in the text, then repeat the action")
+        project = (await asyncio.to_thread(self._projects.find, request.project)).project
+        project.require_agent(request.agent)
+        words = action.words(request)
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "rekindle", *words),
+            cwd=project.path,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+            start_new_session=True,
+        )
+        text = request.text.encode() if action.reads_text else b""
+        try:
+            output, _ = await asyncio.wait_for(process.communicate(text), UI_ACTION_SECONDS)
+        except TimeoutError:
+            process.kill()
+            await process.wait()
+            output = b"the command took too long; check the agent's state"
+        command = shlex.join(["rekindle", *_list_typed(words)])
+        return ActionResult(command, process.returncode or 0, output.decode("utf-8", "replace"))

@@ -1,0 +1,115 @@
+// Elements, requests and formats that all pages share. Text from agents is only ever set as text.
+
+const TOKEN = "rekindle.session";
+
+/** Create an element. Properties that start with "on" are listeners, the others attributes. */
+export function h(tag, properties = {}, ...children) {
+  return fill(document.createElement(tag), properties, children);
+}
+
+/** Create an SVG element. */
+export function svg(tag, properties = {}, ...children) {
+  return fill(document.createElementNS("http://www.w3.org/2000/svg", tag), properties, children);
+}
+
+function fill(element, properties, children) {
+  for (const [name, value] of Object.entries(properties)) {
+    if (value === null || value === undefined || value === false) continue;
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else element.setAttribute(name, value === true ? "" : value);
+  }
+  element.append(...children.flat(9).filter((child) => child !== null && child !== undefined && child !== false));
+  return element;
+}
+
+export const find = (id) => document.getElementById(id);
+
+export class Refusal extends Error {
+  constructor(status, message, hint) {
+    super(message);
+    this.status = status;
+    this.hint = hint || "";
+  }
+}
+
+/** Call the server. With a body, the request is a POST. */
+export async function call(path, body, more = {}) {
+  const headers = { Authorization: `Bearer ${localStorage.getItem(TOKEN) || ""}`, ...more.headers };
+  const options = { headers, cache: "no-store", credentials: "omit", signal: more.signal };
+  if (body !== undefined) {
+    headers["Content-Type"] = "application/json";
+    Object.assign(options, { method: "POST", body: JSON.stringify(body) });
+  }
+  const response = await fetch(path, options);
+  if (response.ok) return response;
+  const told = await response.json().catch(() => ({}));
+  if (response.status === 401) showLogin(told);
+  throw new Refusal(response.status, told.error || `the server answered ${response.status}`, told.hint);
+}
+
+export async function read(path, fields = {}) {
+  const query = new URLSearchParams(Object.entries(fields).filter(([, value]) => value !== ""));
+  const text = query.toString();
+  return (await call(text ? `${path}?${text}` : path)).json();
+}
+
+/** Exchange the token of a link for a session token, and remove it from the address. */
+export async function openLink() {
+  const link = location.hash.slice(1);
+  history.replaceState(null, "", "/");
+  const answer = await call("/api/session", { link });
+  localStorage.setItem(TOKEN, (await answer.json()).session);
+}
+
+let isLoggedOut = false;
+
+function showLogin(told) {
+  if (isLoggedOut) return;
+  isLoggedOut = true;
+  show(
+    "Rekindle",
+    h("h1", {}, "This page needs a new link"),
+    h("p", {}, told.error === "the link has expired" ? "The link has expired or was already used." : "The server was restarted, or this browser has not been used with it yet."),
+    h("p", {}, "Run this command, then open the link that it prints:"),
+    h("pre", {}, h("code", {}, "rekindle ui --link")),
+  );
+}
+
+export function show(title, ...children) {
+  document.title = title;
+  find("main").replaceChildren(...children.filter(Boolean));
+}
+
+export function showError(error) {
+  if (isLoggedOut) return;
+  show("Rekindle", h("h1", {}, "This does not work"), h("p", {}, error.message), error.hint && h("p", {}, `→ ${error.hint}`));
+}
+
+/** Announce a message below the page. */
+export function tell(text, isBad = false) {
+  const told = find("told");
+  told.textContent = text;
+  told.className = isBad ? "bad" : "";
+}
+
+const UNITS = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
+
+export function renderAge(seconds) {
+  const [size, unit] = UNITS.find(([one]) => seconds >= one) || UNITS[3];
+  return `${Math.max(0, Math.floor(seconds / size))} ${unit}`;
+}
+
+export const secondsNow = () => Date.now() / 1000;
+export const renderUsd = (usd) => usd.toFixed(2);
+export const agentPath = (project, agent) => `/a/${encodeURIComponent(project)}/${encodeURIComponent(agent)}`;
+export const stateClass = (state) => `state-${state.replace(" ", "-")}`;
+
+export const MARKS = { running: "●", "needs you": "◐", waiting: "◔", stopped: "○", done: "✓", broken: "✕" };
+
+export function renderState(row) {
+  return h("span", { class: `state ${stateClass(row.state)}` }, h("span", { "aria-hidden": "true" }, `${MARKS[row.state] || "?"} `), row.label || row.state);
+}
+
+export function renderClock(seconds) {
+  return new Date(seconds * 1000).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+}

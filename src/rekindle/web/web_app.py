@@ -1,0 +1,137 @@
+"""The routes of `rekindle ui`: the pages, their data and their actions."""
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import FileResponse, JSONResponse, Response, StreamingResponse
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp
+
+from rekindle import __version__
+from rekindle.errors import NotFoundError, RekindleError, UsageError
+from rekindle.policy.redact.redaction import Redaction
+from rekindle.thresholds.web_limits import UI_BODY_BYTES
+from rekindle.web.page_actions import ActionRequest, PageActions, describe_commands
+from rekindle.web.page_links import PageLinks, PageSessions
+from rekindle.web.project_rows import WebProjects
+from rekindle.web.request_gate import RequestGate, refuse
+from rekindle.web.row_hub import RowHub
+from rekindle.web.web_row import encode_answer
+
+_STATIC = Path(__file__).parent / "static"
+_PAGES = ("/", "/open", "/a/{rest:path}", "/search", "/morning", "/runs")
+
+
+class SessionRequest(msgspec.Struct, forbid_unknown_fields=True):
+    """A request for a session token."""
+
+    link: str
+
+
+class WebApp:
+    """The data behind the pages of one server."""
+
+    def __init__(self, projects: WebProjects, sessions: PageSessions, *, read_only: bool) -> None:
+        self._projects, self._sessions, self._read_only = projects, sessions, read_only
+        self._hub = RowHub(projects, secrets.token_hex(4))
+        self._actions = PageActions(projects)
+
+    def make_routes(self) -> list[Route | Mount]:
+        return [
+            *(Route(path, self._show_page) for path in _PAGES),
+            Mount("/static", StaticFiles(directory=_STATIC)),
+            Route("/api/session", self._open_session, methods=["POST"]),
+            Route("/api/server", self._describe),
+            Route("/api/stream", self._stream),
+            Route("/api/act", self._act, methods=["POST"]),
+        ]
+
+    @asynccontextmanager
+    async def live(self, _app: Starlette) -> AsyncIterator[None]:
+        """Look for changes as long as the server runs."""
+        checking = asyncio.create_task(self._hub.check())
+        try:
+            yield
+        finally:
+            checking.cancel()
+            with suppress(asyncio.CancelledError):
+                await checking
+
+    async def _show_page(self, _request: Request) -> Response:
+        return FileResponse(_STATIC / "shell.html")
+
+    async def _open_session(self, request: Request) -> Response:
+        asked = msgspec.json.decode(await read_body(request), type=SessionRequest)
+        token = await asyncio.to_thread(self._sessions.open, asked.link)
+        if token is None:
+            return refuse(401, "the link has expired", "run `rekindle ui --link`")
+        return JSONResponse({"session": token})
+
+    async def _describe(self, _request: Request) -> Response:
+        facts = {
+            "version": __version__,
+            "read_only": self._read_only,
+            "actions": describe_commands(),
+        }
+        return _answer(facts, Redaction())
+
+    async def _stream(self, request: Request) -> Response:
+        events = self._hub.stream(request.headers.get("last-event-id", ""))
+        return StreamingResponse(events, media_type="text/event-stream")
+
+    async def _act(self, request: Request) -> Response:
+        asked = msgspec.json.decode(await read_body(request), type=ActionRequest)
+        result = await self._actions.run(asked)
+        self._hub.check_soon()
+        project = await asyncio.to_thread(self._projects.find, asked.project)
+        return _answer(result, project.redaction)
+
+
+def make_app(
+    projects: WebProjects, links: PageLinks, origins: Iterable[str], *, read_only: bool
+) -> ASGIApp:
+    """Return the application, behind its gate."""
+    sessions = PageSessions(links)
+    web = WebApp(projects, sessions, read_only=read_only)
+    app = Starlette(
+        routes=web.make_routes(),
+        lifespan=web.live,
+        exception_handlers={
+            RekindleError: _explain_error,
+            msgspec.MsgspecError: _explain_body,
+        },
+    )
+    return RequestGate(app, origins=origins, sessions=sessions, read_only=read_only)
+
+
+async def read_body(request: Request) -> bytes:
+    """Return the body of a request, or refuse it if it is too large."""
+    body = b""
+    async for part in request.stream():
+        body += part
+        if len(body) > UI_BODY_BYTES:
+            raise UsageError("the text is too long", hint="shorten it")
+    return body
+
+
+def _answer(value: Any, redaction: Redaction) -> Response:
+    return Response(encode_answer(value, redaction), media_type="application/json")
+
+
+async def _explain_error(_request: Request, error: Exception) -> Response:
+    status = 404 if isinstance(error, NotFoundError) else 400
+    hint = error.hint if isinstance(error, RekindleError) else ""
+    redacted = Redaction()
+    return refuse(status, redacted.text(str(error)), redacted.text(hint))
+
+
+async def _explain_body(_request: Request, _error: Exception) -> Response:
+    return refuse(400, "the request is not valid", "reload the page")

@@ -1,0 +1,69 @@
+"""Actions run the command that the page shows, each request once."""
+
+import uuid
+
+import pytest
+
+from rekindle import config
+from rekindle.cli.command_table import COMMANDS
+from rekindle.web.page_actions import ACTIONS, describe_commands
+from rekindle.wiring.open_store import open_store
+
+
+def act(page, action, **fields):
+    request = {"id": str(uuid.uuid4()), "project": "shop", "agent": "trades", "action": action}
+    return page.post("/api/act", json=request | fields)
+
+
+def test_an_action_runs_its_command_in_the_project(page, project):
+    response = act(page, "edit relay", text="## Next Action\nWrite the parser\n")
+    assert response.json()["code"] == 0, response.text
+    assert response.json()["command"] == "rekindle relay set --agent trades -"
+    assert "next: Write the parser" in response.json()["output"]
+    store = open_store(config.load_project(project))
+    assert b"Write the parser" in store.document("trades", "relay")
+
+
+def test_a_repeated_request_runs_once(page):
+    sent = {"id": "one", "project": "shop", "agent": "trades", "action": "answer"}
+    first = page.post("/api/act", json={**sent, "text": "Take ten an hour"})
+    second = page.post("/api/act", json={**sent, "text": "Take ten an hour"})
+    other = page.post("/api/act", json={**sent, "id": "two", "text": "Take ten an hour"})
+    assert first.json() == second.json()
+    assert other.status_code == 200
+
+
+def test_a_refusal_is_passed_on(page):
+    result = act(page, "hand off").json()
+    assert result["code"] == 9
+    assert "is not running" in result["output"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "status"),
+    [
+        ({"agent": "other"}, 404),
+        ({"agent": "--help"}, 404),
+        ({"project": "../shop"}, 404),
+        ({"action": "forget"}, 400),
+        ({"action": "answer"}, 400),
+        ({"more": 1}, 400),
+    ],
+)
+def test_other_requests_are_refused(page, fields, status):
+    request = {"id": "x", "project": "shop", "agent": "trades", "action": "stop"} | fields
+    assert page.post("/api/act", json=request).status_code == status
+
+
+def test_text_is_never_an_option(page):
+    result = act(page, "answer", text="--help").json()
+    assert "Usage:" not in result["output"]
+
+
+def test_a_read_only_server_runs_nothing(open_page):
+    assert act(open_page(read_only=True), "stop").status_code == 403
+
+
+@pytest.mark.parametrize("action", ACTIONS)
+def test_each_command_exists(action):
+    assert describe_commands()[action][0] in COMMANDS
