@@ -73,6 +73,11 @@ def test_a_lower_total_does_not_decrease_a_counter():
     assert (counts.tokens, counts.usd) == (110, 2.5)
 
 
+def test_a_run_that_spends_nothing_adds_nothing():
+    counts = count_events(AgentCounts(), [STARTED, STARTED, spent(0), STARTED])
+    assert counts == AgentCounts()
+
+
 def test_words_that_are_not_known_share_one_label():
     """A label never contains free text."""
     history = [ended("Call me at 5"), ended("x"), cycle("a secret"), handed_off("someone")]
