@@ -8,7 +8,6 @@ import msgspec
 from rekindle.documents import events
 from rekindle.documents.events import (
     AnyEvent,
-    Event,
     UnknownEvent,
 )
 from rekindle.documents.screens.agent_night import GLYPHS, LineKind, TimelineLine
@@ -129,8 +128,8 @@ class _TimelineReader:
                 case events.WaitStarted() if (
                     stop_reasons.find_outcome(event.why).state == "waiting"
                 ):
-                    end = next((one.ts for one in self._later(place, WAIT_ENDS)), None)
-                    yield _describe_wait(event, end, self._now, self._zone)
+                    ends = (one.ts for one in self._later(place) if isinstance(one, WAIT_ENDS))
+                    yield _describe_wait(event, next(ends, None), self._now, self._zone)
                 case events.SafeModeEntered() | events.RunEnded():
                     yield self._describe_stop(event, place)
                 case _:
@@ -144,9 +143,8 @@ class _TimelineReader:
                 last=self._spend.seq,
             )
 
-    def _later(self, place: int, kinds: tuple[type[Event], ...]) -> Iterator[Event]:
-        later = (self._happened[index] for index in range(place + 1, len(self._happened)))
-        return (event for event in later if isinstance(event, kinds))
+    def _later(self, place: int) -> Iterator[AnyEvent | UnknownEvent]:
+        return (self._happened[index] for index in range(place + 1, len(self._happened)))
 
     def _read_exit(self, event: events.LaunchEnded) -> Iterator[TimelineMoment]:
         self._exit = event.exit if event.exit != "clean" else ""
@@ -161,7 +159,7 @@ class _TimelineReader:
     ) -> TimelineMoment:
         """Describe the end of a run, or a pause, together with the question about it."""
         text = event_texts.describe_stop(event)
-        following = self._happened[place + 1] if place + 1 < len(self._happened) else None
+        following = next(self._later(place), None)
         if not isinstance(following, events.QuestionAsked) or following.about != event.why:
             return _make_moment(event, "end", text)
         self._asked = following.seq

@@ -45,7 +45,12 @@ def test_other_events_have_none(kind, fields):
 
 @pytest.mark.parametrize(
     ("tokens", "window", "percent"),
-    [(142_000, 200_000, 71.0), (142_000, None, None), (None, 200_000, None)],
+    [
+        (142_000, 200_000, 71.0),
+        (142_600, 200_000, 71.3),
+        (142_000, None, None),
+        (None, 200_000, None),
+    ],
 )
 def test_a_handoff_has_the_usage_of_the_window(tokens, window, percent):
     fill = {**LAUNCH, "tokens": tokens, "window": window}

@@ -43,6 +43,18 @@ def test_without_a_known_size_points_have_no_percentage():
     assert build_window_points(sized, [turn])[0].percent == 25.0
 
 
+def test_each_session_has_the_size_of_its_own_window():
+    """A session keeps its size if a later report does not repeat it."""
+    other = {"launch": "l2", "cycle": 2, "session": "s2"}
+    happened = log(
+        STARTED,
+        (events.WindowMeasured, {"launch": "l1", "tokens": 10_000, "window": 100_000}),
+        (events.WindowMeasured, {"launch": "l1", "tokens": 20_000}),
+        (events.LaunchEnded, {**other, "exit": "clean", "tokens": 50_000, "window": 1_000_000}),
+    )
+    assert [point.percent for point in build_window_points(happened)] == [10.0, 20.0, 5.0]
+
+
 def test_the_window_size_is_the_last_one_that_was_reported():
     happened = log(
         (events.WindowMeasured, {"launch": "l1", "tokens": 1, "window": 100_000}),

@@ -367,3 +367,36 @@ def test_lines_name_their_events_and_have_a_symbol():
     assert (crash.text, crash.glyph, crash.count) == ("crashed 3 times: exit code 1", "✕", 3)
     assert (crash.at, crash.first, crash.last) == (numbered[1].ts, 11, 15)
     assert (resume.kind, resume.count, resume.first, resume.last) == ("resume", 2, 12, 14)
+
+
+def test_two_equal_crashes_are_counted():
+    night = Night().launch("crash", "x").launch("crash", "x", resumes=True)
+    assert night.told()[0] == ("01:01", "crash", "crashed 2 times: x")
+
+
+def test_a_crash_is_followed_by_one_resume():
+    night = Night().launch("crash", "x")
+    for _ in range(2):
+        night.add(
+            events.LaunchStarted, launch="l", cycle=1, session="s", harness="codex", resumes=True
+        )
+    assert [text for _, _, text in night.told()] == ["crashed: x", "the same session resumed"]
+
+
+def test_only_the_event_after_a_pause_is_the_question_about_it():
+    night = Night().launch("auth").add(events.SafeModeEntered, why="auth", seq=6)
+    ask(night, "auth", "What now?").add(events.Heartbeat)
+    assert [text for _, _, text in night.told()] == [
+        "needs you: a person must log in: What now? (trades-2)"
+    ]
+    night = ask(Night(), "auth", "What now?", seq=5).add(events.SafeModeEntered, why="auth", seq=6)
+    assert [kind for _, kind, _ in night.told()] == ["question", "end"]
+
+
+def test_without_a_reported_cost_the_first_total_is_only_a_start():
+    """A smaller total belongs to another run, and nothing is taken back."""
+    ended = {"cycle": 1, "session": "s", "exit": "clean"}
+    night = Night().add(events.LaunchEnded, launch="a", run_usd=6.0, run_tokens=9, **ended)
+    night.add(events.SpendRecorded, launch="b", tokens=2, usd=0.5)
+    night.add(events.CycleEnded, cycle=1)
+    assert night.told() == [("01:02", "cycle", "cycle 1 ended")]
