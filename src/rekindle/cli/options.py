@@ -1,27 +1,23 @@
 """Options that many commands share, and functions that find their agents and stores."""
 
-import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import datetime
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 from click.core import ParameterSource
 
 from rekindle import config
+from rekindle.api.agent_store import AgentStore, open_fleet_store
 from rekindle.cli.fleet_refusal import refuse_fleet
 from rekindle.cli.output import echo
 from rekindle.config import Project
-from rekindle.documents.events import Event
 from rekindle.errors import AuditError, RekindleError, UsageError
-from rekindle.policy.redact.redaction import Redaction
 from rekindle.policy.settings.runtime_settings import FleetSettings
 from rekindle.stores.files import FileStore
-from rekindle.stores.log.event_log import LogEntry
-from rekindle.stores.log.view import AgentView
 from rekindle.thresholds.screens import AGENTS_NAMED, LARGEST_LAST, SHOWN_LAST
 from rekindle.wiring.agent_dir_list import (
     choose_agent,
@@ -33,32 +29,6 @@ if TYPE_CHECKING:
     from rekindle.fleet.commands.fleet_store import FleetStore
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-
-class AgentStore(Protocol):
-    """Store operations that most commands need, for agents on this host or on a fleet."""
-
-    redaction: Redaction
-
-    def exists(self, agent: str) -> bool: ...
-
-    def create(self, agent: str) -> None: ...
-
-    def read(self, agent: str) -> AgentView: ...
-
-    def submit(self, agent: str, *records: Event, take_over: bool = False) -> bool: ...
-
-    def is_supervised(self, agent: str) -> bool: ...
-
-    def document(self, agent: str, name: str) -> bytes | None: ...
-
-    def adopt_edits(self, agent: str) -> None: ...
-
-    def prepare_start(self, agent: str, *, fresh: bool = False) -> None: ...
-
-    def newest_entries(self, agent: str) -> Iterator[LogEntry]: ...
-
-    def entries_since(self, agent: str, offset: int) -> Iterator[LogEntry]: ...
 
 
 class Number(click.IntRange):
@@ -202,14 +172,9 @@ def open_store_of(project: Project) -> AgentStore:
 def open_fleet(project: Project, fleet: FleetSettings) -> "FleetStore":
     """Return the fleet's store. Its connection is closed when the command exits."""
     from rekindle.cli.trust_prompt import ensure_trust  # noqa: PLC0415 - keeps the start of other commands fast
-    from rekindle.fleet.commands.fleet_store import FleetStore  # noqa: PLC0415 - needs the fleet extra
-    from rekindle.wiring.access.trust_checks import require_fleet  # noqa: PLC0415 - as above
 
-    # The manifest contains the engine's address and the variable with its API key, so the user must
-    # trust the manifest before Rekindle connects.
     ensure_trust(project, trust=False)
-    require_fleet(project)
-    store = FleetStore(project, fleet, os.environ, say=_print_warning)
+    store = open_fleet_store(project, fleet, _print_warning)
     click.get_current_context().call_on_close(store.close)
     return store
 
@@ -242,18 +207,6 @@ budget_option = click.option(
     "progress.",
 )
 """Option that disables the limits on work without progress."""
-
-
-def accept_log(store: "FileStore | AgentStore", name: str) -> None:
-    """Accept a log that another program has changed, and tell the operator.
-
-    Call this only from commands that the operator uses to start an agent.
-    """
-    if isinstance(store, FileStore) and (words := store.accept_log(name)):
-        _print_warning(
-            f"{name}: {words}. This command accepts the log, without the lines that Rekindle cannot"
-            f" confirm; `rekindle events {name}` shows it"
-        )
 
 
 def adopt_edits(store: FileStore, name: str) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from rekindle.api.operator import Operator
 from rekindle.cli.output import echo
 from rekindle.config import Project
 from rekindle.documents.manifest import MANIFEST_FILE
@@ -41,10 +42,22 @@ def ensure_trust(project: Project, *, trust: bool) -> None:
     wiring.accept_project(project)
 
 
+def make_operator(*, trust: bool, origin: str = "command") -> Operator:
+    """Return the user at this terminal, whom actions can ask to trust a folder."""
+
+    def ensure(project: Project) -> None:
+        ensure_trust(project, trust=trust)
+
+    return Operator(ensure_trust=ensure, tell=_print_line, origin=origin)
+
+
+def _print_line(words: str) -> None:
+    echo(words, err=True)
+
+
 def print_changes(name: str, changes: list[str]) -> None:
     """Print the changed settings that the current command accepts."""
-    for change in changes:
-        echo(f"{name}: accepted from rekindle.yaml: {change}", err=True)
+    Operator(tell=_print_line).tell_changes(name, changes)
 
 
 def _show_project(project: Project) -> None:

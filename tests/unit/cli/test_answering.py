@@ -7,6 +7,8 @@ from types import SimpleNamespace
 import pytest
 
 from memory_store import MemoryStore
+from rekindle.api import answer_questions
+from rekindle.cli import trust_prompt
 from rekindle.cli.running import answer_commands as cli
 from rekindle.cli.running import questions_command
 from rekindle.documents import events
@@ -14,6 +16,7 @@ from rekindle.documents.launches.launch_types import RefusedCall
 from rekindle.errors import BusyError, ClosedQuestionError, UsageError
 from rekindle.policy.operator import answers, questions
 from rekindle.system import clock
+from rekindle.wiring.access import trust_checks
 
 
 class Held(MemoryStore):
@@ -56,15 +59,15 @@ def store(monkeypatch):
         asking = questions.QuestionTerms(now, 3600.0)
         writer.append(*questions.add_questions(writer.projection, [entered], asking))
     store.is_busy = True
-    monkeypatch.setattr(cli, "LOCK_WAIT_SECONDS", 0.0)
-    monkeypatch.setattr(cli, "ensure_trust", lambda *_, **__: store.done.append("trusted"))
-    monkeypatch.setattr(cli, "accept_settings", store.accept_settings)
+    monkeypatch.setattr(answer_questions, "LOCK_WAIT_SECONDS", 0.0)
+    monkeypatch.setattr(trust_prompt, "ensure_trust", lambda *_, **__: store.done.append("trusted"))
+    monkeypatch.setattr(trust_checks, "accept_settings", store.accept_settings)
     return store
 
 
 def give(store, words, question="a-1"):
     known = store.read("a").projection
-    meant = cli.MeantQuestion(SimpleNamespace(), store, "a", known, known.questions[question])
+    meant = cli.SelectedQuestion(SimpleNamespace(), store, "a", known, known.questions[question])
     cli._submit_answer(meant, words, trust=False, as_json=False)
 
 
@@ -98,7 +101,7 @@ def test_an_answer_that_a_command_of_the_operator_came_before_is_refused(store, 
     store.is_busy = False
     known = store.read("a").projection
     store.report("a", events.RestartRequested(ts=clock.read_clock() + timedelta(seconds=1)))
-    meant = cli.MeantQuestion(SimpleNamespace(), store, "a", known, known.questions["a-1"])
+    meant = cli.SelectedQuestion(SimpleNamespace(), store, "a", known, known.questions["a-1"])
     with pytest.raises(ClosedQuestionError, match="another command made it unnecessary"):
         cli._submit_answer(meant, "accept", trust=False, as_json=False)
     assert "✓" not in capsys.readouterr().out
@@ -140,7 +143,7 @@ def test_accepting_a_disputed_end_accepts_no_settings(store, capsys):
 @pytest.mark.parametrize("effect", ["restart", "continue", "note"])
 def test_after_an_answer_the_command_that_starts_the_agent_is_named(store, capsys, effect):
     """This holds only if no supervisor is there to start it."""
-    meant = cli.MeantQuestion(SimpleNamespace(), store, "a", store.read("a").projection, None)
+    meant = cli.SelectedQuestion(SimpleNamespace(), store, "a", store.read("a").projection, None)
     store.is_supervised = lambda _: True
     cli._print_next(meant, effect)
     assert capsys.readouterr().out == ""
@@ -158,7 +161,7 @@ def test_an_answer_without_a_supervisor_ends_with_the_next_command(store, capsys
 @pytest.mark.parametrize("effect", ["stop", "finish"])
 def test_after_an_answer_that_ends_the_work_no_command_is_named(store, capsys, effect):
     store.is_supervised = lambda _: False
-    meant = cli.MeantQuestion(SimpleNamespace(), store, "a", store.read("a").projection, None)
+    meant = cli.SelectedQuestion(SimpleNamespace(), store, "a", store.read("a").projection, None)
     cli._print_next(meant, effect)
     assert capsys.readouterr().out == ""
 
@@ -167,5 +170,5 @@ def test_without_a_question_the_hint_tells_how_to_send_a_message(monkeypatch):
     """No choices are listed: there is nothing to choose."""
     monkeypatch.setattr(cli, "_find_origin", lambda: "command")
     with pytest.raises(UsageError, match="a asks nothing") as refused:
-        cli._prompt_answer(cli.MeantQuestion(None, None, "a", None, None))
+        cli._prompt_answer(cli.SelectedQuestion(None, None, "a", None, None))
     assert '`rekindle answer a "TEXT"` sends a message' in refused.value.hint

@@ -5,8 +5,8 @@ from typing import Any
 
 import click
 
+from rekindle.api.agent_store import AgentStore
 from rekindle.cli.options import (
-    AgentStore,
     json_option,
     open_agent,
     open_files,

@@ -4,8 +4,8 @@ from typing import Any
 
 import click
 
+from rekindle.api.agent_store import AgentStore
 from rekindle.cli.options import (
-    AgentStore,
     agent_option,
     json_option,
     open_agent,

@@ -10,8 +10,8 @@ from typing import Any
 import click
 import msgspec
 
+from rekindle.api.agent_store import AgentStore
 from rekindle.cli.options import (
-    AgentStore,
     add_agent_argument,
     adopt_edits,
     agent_option,

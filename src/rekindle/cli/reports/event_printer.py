@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from rekindle.cli.options import AgentStore
+from rekindle.api.agent_store import AgentStore
 from rekindle.cli.output import (
     echo,
     print_json_line,

@@ -9,8 +9,8 @@ from itertools import islice
 
 import click
 
+from rekindle.api.agent_store import AgentStore
 from rekindle.cli.options import (
-    AgentStore,
     is_typed,
     json_option,
     last_option,

@@ -11,8 +11,8 @@ from itertools import islice
 
 import click
 
+from rekindle.api.agent_store import AgentStore
 from rekindle.cli.options import (
-    AgentStore,
     last_option,
     open_agents,
 )

@@ -8,8 +8,8 @@ import click
 import msgspec
 
 from rekindle import config
+from rekindle.api.agent_store import read_known
 from rekindle.cli.options import (
-    AgentStore,
     find_current_folder,
     json_option,
     open_agents,
@@ -28,7 +28,6 @@ from rekindle.documents.events import (
 )
 from rekindle.documents.screens.agent_row import render_command
 from rekindle.errors import (
-    NotOnFleetError,
     UnknownQuestionError,
 )
 from rekindle.formats.identifiers import (
@@ -132,11 +131,3 @@ def _print_question(row: dict[str, Any], now: datetime) -> None:
         echo(f"  answered by {answer['by']}, {render_age_of(answer['ts'], now)}: {words}")
     else:
         echo("  withdrawn: another command made it unnecessary")
-
-
-def read_known(store: AgentStore, agent: str) -> Projection:
-    """Return an agent's projection, or an empty one if the agent has no log yet."""
-    try:
-        return store.read(agent).projection if store.exists(agent) else Projection(agent)
-    except NotOnFleetError:
-        return Projection(agent)

@@ -11,7 +11,6 @@ from rekindle.cli.fleet.fleet_agents import run_on_fleet
 from rekindle.cli.fleet_refusal import refuse_fleet
 from rekindle.cli.options import (
     Number,
-    accept_log,
     budget_option,
     find_current_folder,
     json_option,
@@ -30,6 +29,7 @@ from rekindle.cli.reports.describe_reports import (
 from rekindle.cli.reports.event_printer import EventPrinter
 from rekindle.cli.trust_prompt import (
     ensure_trust,
+    make_operator,
     print_changes,
     trust_option,
 )
@@ -143,7 +143,7 @@ def run(  # noqa: PLR0917 - one parameter per option
             _print_exposed(project, name)
     store = open_store(project, say=print_note)
     if not is_background:
-        accept_log(store, name)
+        make_operator(trust=trust).accept_log(store, name)
     lines = _follow_log(store, name) if as_json else None
     bounds = "" if is_background else _render_bounds(project, name, lifted=budget == "none")
     heard = _stop_if_unread(_tell_events(name, lines) if lines else _make_printer(name, bounds))

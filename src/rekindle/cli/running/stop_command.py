@@ -7,8 +7,13 @@ from pathlib import Path
 import click
 
 from rekindle import config
+from rekindle.api.agent_store import AgentStore
+from rekindle.api.stop_agents import (
+    end_background,
+    make_stop,
+    wait_for_ends,
+)
 from rekindle.cli.options import (
-    AgentStore,
     find_current_folder,
     json_option,
     open_store_of,
@@ -17,11 +22,6 @@ from rekindle.cli.options import (
     resolve_agent,
 )
 from rekindle.cli.output import echo, print_json
-from rekindle.cli.running.agent_stops import (
-    end_background,
-    make_stop,
-    wait_for_ends,
-)
 from rekindle.config import Project
 from rekindle.documents.manifest import MANIFEST_FILE
 from rekindle.errors import (

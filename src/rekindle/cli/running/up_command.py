@@ -5,9 +5,13 @@ from functools import partial
 
 import click
 
+from rekindle.api.stop_agents import (
+    end_background,
+    make_stop,
+    wait_for_ends,
+)
 from rekindle.cli.fleet_refusal import refuse_fleet
 from rekindle.cli.options import (
-    accept_log,
     budget_option,
     json_option,
     open_project,
@@ -15,19 +19,13 @@ from rekindle.cli.options import (
     require_operator,
 )
 from rekindle.cli.output import echo, print_json
-from rekindle.cli.running.agent_stops import (
-    end_background,
-    make_stop,
-    wait_for_ends,
-)
 from rekindle.cli.running.stop_command import (
     find_unnamed_agents,
     load_to_stop,
     stop_without_manifest,
 )
 from rekindle.cli.trust_prompt import (
-    ensure_trust,
-    print_changes,
+    make_operator,
     trust_option,
 )
 from rekindle.errors import (
@@ -39,7 +37,6 @@ from rekindle.errors import (
     UnknownAgentError,
 )
 from rekindle.wiring.access.trust_checks import (
-    accept_settings,
     has_lost_fleet,
     require_no_lost_fleet,
 )
@@ -73,13 +70,14 @@ def up(agents: tuple[str, ...], tmux: bool, budget: str | None, trust: bool, as_
     project, store = open_project()
     require_operator(project)
     names = [project.require_agent(name) for name in agents] or project.declared_agents
-    ensure_trust(project, trust=trust)
+    operator = make_operator(trust=trust)
+    operator.ensure_trust(project)
     check_notify(project, store)
 
     def accept_agent(name: str) -> None:
-        accept_log(store, name)
+        operator.accept_log(store, name)
         check_agent(project, store, name)
-        print_changes(name, accept_settings(project, name))
+        operator.accept_settings(project, name)
 
     starter = AgentStarter(project, store, accept_agent, tmux=tmux, unbounded=budget == "none")
     rows = starter.bring_up(names)

@@ -5,9 +5,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Protocol
 
-from rekindle.cli.options import (
-    AgentStore,
-)
+from rekindle.api.agent_store import AgentStore
 from rekindle.errors import (
     ConfinedError,
     DocumentError,

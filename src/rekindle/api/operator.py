@@ -1,0 +1,46 @@
+"""The person or program that gives commands through the API."""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from rekindle.config import Project
+from rekindle.stores.files import FileStore
+from rekindle.wiring.access import trust_checks
+
+_LOG = logging.getLogger("rekindle")
+
+
+def _require_trust(project: Project) -> None:
+    trust_checks.require_trust(project.path)
+
+
+@dataclass(frozen=True)
+class Operator:
+    """Decides whether to trust a folder, and gets notes about what an action has changed."""
+
+    ensure_trust: Callable[[Project], None] = _require_trust
+    """Returns if the project's folder is trusted. Otherwise, it raises UntrustedError."""
+    tell: Callable[[str], None] = _LOG.warning
+    """Shows a note to the operator, on one line."""
+    origin: str = "program"
+    """Recorded as the origin of answers."""
+
+    def accept_settings(self, project: Project, name: str) -> None:
+        """Accept the agent's current settings, and tell the operator what has changed."""
+        self.tell_changes(name, trust_checks.accept_settings(project, name))
+
+    def tell_changes(self, name: str, changes: list[str]) -> None:
+        for change in changes:
+            self.tell(f"{name}: accepted from rekindle.yaml: {change}")
+
+    def accept_log(self, store: object, name: str) -> None:
+        """Accept a log that another program has changed, and tell the operator.
+
+        Call this only from actions that start an agent.
+        """
+        if isinstance(store, FileStore) and (words := store.accept_log(name)):
+            self.tell(
+                f"Note: {name}: {words}. This command accepts the log, without the lines that "
+                f"Rekindle cannot confirm; `rekindle events {name}` shows it"
+            )
