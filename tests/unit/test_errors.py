@@ -67,6 +67,7 @@ SAMPLES = [
     errors.ProgramMissingError("a", "b", hint="b"),
     errors.SandboxError("a", hint="b"),
     errors.StoppedError(),
+    errors.WaitTimeoutError("a", "running"),
     errors.SummaryError("a", hint="b"),
     errors.OverBudgetError(2, 1),
     errors.UnfinishedError("a", hint="b", outcome="stalled", exit_code=21),

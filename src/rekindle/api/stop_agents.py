@@ -7,6 +7,7 @@ from typing import Protocol
 
 from rekindle.api.agent_store import AgentStore
 from rekindle.errors import (
+    AgentError,
     ConfinedError,
     DocumentError,
     StoreError,
@@ -98,6 +99,26 @@ def make_stop(store: AgentStore, agent: str) -> "AgentStopper | _FleetStop":
     if isinstance(store, FileStore):
         return AgentStopper(store, agent, clock.read_clock)
     return _FleetStop(store, agent)
+
+
+def stop_agent(store: AgentStore, name: str) -> bool:
+    """Stop an agent and keep it stopped. Return whether it was running.
+
+    Raises:
+        AgentError: Its supervisor has not exited yet, although the stop is recorded.
+    """
+    stopping = make_stop(store, name)
+    stopping.tell()
+    if wait_for_ends({name: stopping}):
+        raise AgentError(
+            f"{name} is stopping, but its supervisor has not exited yet",
+            hint="the stop is recorded; check again with `rekindle status`",
+        )
+    try:
+        end_background(store, name, was_killed=stopping.was_killed)
+    finally:
+        stopping.require_stop_record()
+    return stopping.was_running
 
 
 def wait_for_ends(stops: Mapping[str, PendingStop]) -> list[str]:

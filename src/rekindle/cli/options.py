@@ -26,6 +26,7 @@ from rekindle.wiring.agent_dir_list import (
 from rekindle.wiring.open_store import open_store
 
 if TYPE_CHECKING:
+    from rekindle.api.agent import Agent
     from rekindle.fleet.commands.fleet_store import FleetStore
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -135,6 +136,19 @@ def open_agent(agent: str | None, *, operator: bool = False) -> tuple[Project, A
         require_operator(project)
     name = resolve_agent(project, agent)
     return project, open_store_of(project), name
+
+
+def open_handle(agent: str | None) -> "Agent":
+    """Return the API's handle for an agent."""
+    from rekindle.api.home import Home  # noqa: PLC0415 - keeps the start of other commands fast
+    from rekindle.cli.trust_prompt import make_operator  # noqa: PLC0415 - keeps the start of other commands fast
+
+    # The operator may accept the fleet's settings, before Rekindle connects to the engine.
+    home = Home(find_current_folder(), make_operator(trust=False))
+    if home.project.settings.fleet is not None:
+        home.operator.ensure_trust(home.project)
+    click.get_current_context().call_on_close(home.close)
+    return home.agent(resolve_agent(home.project, agent))
 
 
 def open_agents(

@@ -52,7 +52,8 @@ The exception tree, with the exit code that a command returns for each:
     │   ├── CodecKeyError             10
     │   └── PlainTextError            10
     ├── UntrustedError                11
-    └── CalledByAgentError            14
+    ├── CalledByAgentError            14
+    └── WaitTimeoutError              1
 
 An error states what happened (`str(error)`), carries its data as attributes, and tells the user
 what to do next (`error.hint`).
@@ -119,6 +120,7 @@ from rekindle.errors.runs import (
     StoppedError,
     SummaryError,
     UnfinishedError,
+    WaitTimeoutError,
 )
 
 __all__ = [
@@ -172,6 +174,7 @@ __all__ = [
     "UnsafePathError",
     "UntrustedError",
     "UsageError",
+    "WaitTimeoutError",
     "WorkspaceError",
     "translate_os_errors",
 ]

@@ -44,6 +44,17 @@ class StoppedError(AgentError):
         super().__init__("stopped while waiting for the answer", hint="the next run asks again")
 
 
+class WaitTimeoutError(RekindleError, TimeoutError):
+    """Raised when an agent did not reach a state in time. The agent goes on."""
+
+    def __init__(self, agent: str, state: str) -> None:
+        super().__init__(
+            f"{agent} is still {state} after the timeout",
+            hint=f"wait longer, or see `rekindle status {agent}`",
+        )
+        self.agent, self.state = agent, state
+
+
 class SummaryError(AgentError):
     """Raised when a summarizer did not answer. The attempt may still have cost something."""
 

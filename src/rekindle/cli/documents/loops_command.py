@@ -4,11 +4,11 @@ from typing import Any
 
 import click
 
-from rekindle.api.agent_store import AgentStore
+from rekindle.api.loops import LoopChange
 from rekindle.cli.options import (
     agent_option,
     json_option,
-    open_agent,
+    open_handle,
     take_over_option,
 )
 from rekindle.cli.output import (
@@ -16,14 +16,8 @@ from rekindle.cli.output import (
     print_json,
     style_text,
 )
-from rekindle.documents.events import (
-    LoopAdded,
-    LoopResolved,
-)
 from rekindle.documents.state import OpenLoop
-from rekindle.policy.projection import open_loops as policy
-from rekindle.policy.projection.projection import Projection
-from rekindle.system import clock
+from rekindle.policy.projection.open_loops import Loop
 
 
 class LoopsGroup(click.Group):
@@ -54,16 +48,12 @@ def loops(context: click.Context, agent: str | None, as_json: bool) -> None:
     context.obj = agent
     if context.invoked_subcommand:
         return
-    project, store, name = open_agent(agent)
-    limits = project.settings.runtime.loops
-    projection = _read_known(store, name)
-    now = clock.read_clock()
-    opened = policy.list_open_loops(projection.loops, now, limits)
-    resolved = policy.list_recently_resolved(projection.loops, now, limits)
+    handle = open_handle(agent)
+    opened, resolved = handle.loops.list(), handle.loops.resolved()
     if as_json:
         print_json(
             {
-                "open": [_make_json(loop, projection) for loop in opened],
+                "open": [_make_json(loop, handle.loops.history(loop.id)) for loop in opened],
                 "resolved": [
                     {
                         "id": resolution.id,
@@ -104,15 +94,8 @@ def add_loop(  # noqa: PLR0917 - click passes the group's object first, the rest
     as_json: bool,
 ) -> None:
     """Open a loop. If ID exists, change its text or reopen it."""
-    _, store, name = open_agent(agent or outer)
-    store.adopt_edits(name)
-    before = _read_known(store, name)
-    identity = store.redaction.identity(identity)
-    line = store.redaction.text(" ".join(text))
-    event = policy.propose_loop(before.loops, identity, line, clock.read_clock())
-    loop = before.loops.get(identity)
-    did = "opened" if loop is None else "reworded" if loop.is_open else "reopened"
-    _submit_event(store, name, event, take_over=take_over, did=did, json=as_json, identity=identity)
+    loops = open_handle(agent or outer).loops
+    _print_change(loops.open(identity, " ".join(text), take_over=take_over), as_json=as_json)
 
 
 @click.command()
@@ -125,45 +108,25 @@ def resolve(
     identity: str, reason: tuple[str, ...], agent: str | None, take_over: bool, as_json: bool
 ) -> None:
     """Resolve an open loop and record the reason. Resolving it again has no effect."""
-    _, store, name = open_agent(agent)
-    store.adopt_edits(name)
-    identity = store.redaction.identity(identity)
-    line = store.redaction.text(" ".join(reason))
-    event = policy.resolve_loop(_read_known(store, name).loops, identity, line, clock.read_clock())
-    _submit_event(
-        store, name, event, take_over=take_over, did="resolved", json=as_json, identity=identity
-    )
+    loops = open_handle(agent).loops
+    change = loops.resolve(identity, " ".join(reason), take_over=take_over)
+    _print_change(change, is_resolve=True, as_json=as_json)
 
 
-def _read_known(store: AgentStore, name: str) -> Projection:
-    return store.read(name).projection if store.exists(name) else Projection(agent=name)
-
-
-def _submit_event(
-    store: AgentStore,
-    name: str,
-    event: LoopAdded | LoopResolved | None,
-    *,
-    take_over: bool,
-    did: str,
-    json: bool,
-    identity: str,
-) -> None:
-    folded = store.submit(name, event, take_over=take_over) if event else True
-    outcome = did if event else "unchanged"
-    if json:
-        print_json({"id": identity, "outcome": outcome, "folded": folded})
+def _print_change(change: LoopChange, *, is_resolve: bool = False, as_json: bool) -> None:
+    if as_json:
+        print_json({"id": change.loop, "outcome": change.outcome, "folded": change.is_recorded})
         return
-    if event is None:
-        state = "resolved" if did == "resolved" else "open with this text"
-        echo(f"Nothing to do: loop {identity} is already {state}.")
+    if change.outcome == "unchanged":
+        state = "resolved" if is_resolve else "open with this text"
+        echo(f"Nothing to do: loop {change.loop} is already {state}.")
         return
-    waits = "" if folded else " (recorded; the agent's supervisor will add it to the log)"
-    echo(f"✓ loop {identity} {did}{waits}")
+    later = " (recorded; the agent's supervisor will add it to the log)"
+    waits = "" if change.is_recorded else later
+    echo(f"✓ loop {change.loop} {change.outcome}{waits}")
 
 
-def _make_json(loop: OpenLoop, projection: Projection) -> dict[str, Any]:
-    history = projection.loops[loop.id]
+def _make_json(loop: OpenLoop, history: Loop) -> dict[str, Any]:
     return {
         "id": loop.id,
         "text": loop.text,

@@ -2,15 +2,11 @@
 
 import re
 from collections.abc import Sequence
-from difflib import unified_diff
-from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import click
 import msgspec
 
-from rekindle.api.agent_store import AgentStore
 from rekindle.cli.options import (
     add_agent_argument,
     adopt_edits,
@@ -20,8 +16,7 @@ from rekindle.cli.options import (
     is_typed,
     json_option,
     last_option,
-    open_agent,
-    open_files,
+    open_handle,
     take_over_option,
 )
 from rekindle.cli.output import (
@@ -31,9 +26,9 @@ from rekindle.cli.output import (
     render_moment,
     style_text,
 )
-from rekindle.config import Project, find_project, load_project
+from rekindle.config import find_project, load_project
 from rekindle.documents import relay as documents
-from rekindle.documents.events import RelayCommitted, RelayProposed
+from rekindle.documents.events import RelayCommitted
 from rekindle.documents.relay import Relay, RelayField
 from rekindle.errors import (
     CheckFailedError,
@@ -46,7 +41,6 @@ from rekindle.policy.redact.redaction import Redaction
 from rekindle.policy.relay.relay_check import RelayReport, classify_relay
 from rekindle.policy.settings.runtime_settings import RELAY_BYTES, Settings
 from rekindle.stores.files import FileStore
-from rekindle.system import clock
 from rekindle.thresholds.screens import RELAY_ID_CHARACTERS, RELAY_ID_SHORTEST
 
 _REVISION = re.compile(r"[0-9]{1,18}|[0-9A-Fa-f]{4,64}")
@@ -66,8 +60,8 @@ def show(agent: str | None, as_json: bool) -> None:
     Control characters are escaped, even if the output is a pipe or a file. Use --json to get the
     exact text.
     """
-    project, store, name = open_agent(agent)
-    text = _read_current(project, store, name)
+    handle = open_handle(agent)
+    name, text = handle.name, handle.relay.text()
     if as_json:
         parsed = documents.parse(text)
         fields = {str(field): parsed.content(field) for field in RelayField if parsed.places(field)}
@@ -91,9 +85,9 @@ def check_relay(word: str | None, agent: str | None, as_json: bool) -> None:
     if word is not None and not Path(word).exists() and _is_agent(word):
         agent, file = choose_named(word, agent), None
     if file is None:
-        project, store, name = open_agent(agent)
-        settings = project.settings
-        text = _read_current(project, store, name)
+        handle = open_handle(agent)
+        settings = handle.home.project.settings
+        text = handle.relay.text()
         report = classify_relay(documents.parse(text), settings.runtime.relay.max_relay_tokens)
     else:
         settings, redaction = Settings(), Redaction()
@@ -127,11 +121,10 @@ def set_relay(file: str, agent: str | None, take_over: bool, as_json: bool) -> N
     If FILE is `-`, Rekindle reads the relay from standard input. If the relay is too long, Rekindle
     moves the excess to the archive, but never the Next Action.
     """
-    project, store, name = open_files(agent)
+    handle = open_handle(agent)
+    name, store = handle.name, handle.home.require_files("relay set")
     proposed, redacted = _read_file(file, store.redaction)
-    _require_usable(project, proposed)
-    record = RelayProposed(ts=clock.read_clock(), text=documents.render(proposed), by="person")
-    folded = store.submit(name, record, take_over=take_over)
+    folded = handle.relay.set(documents.render(proposed), take_over=take_over)
     if not folded:
         if as_json:
             print_json({"agent": name, "folded": False, "redacted": redacted})
@@ -162,9 +155,10 @@ def history(agent: str | None, last: int, as_json: bool) -> None:
 
     If a relay is in the git audit trail, the list shows its commit.
     """
-    _, store, name = open_files(agent)
+    handle = open_handle(agent)
+    name, store = handle.name, handle.home.require_files("relay history")
     adopt_edits(store, name)
-    relays = _list_commits(store, name, last or None)
+    relays = handle.relay.revisions(last or None)
     in_git = store.audit_commits(name) if relays else {}
     if as_json:
         rows = [
@@ -206,9 +200,10 @@ def diff(words: tuple[str, ...], agent: str | None, as_json: bool) -> None:
     newest.
     """
     named, older, newer = _choose_relays(words, agent)
-    _, store, name = open_files(named)
+    handle = open_handle(named)
+    name, store = handle.name, handle.home.require_files("relay diff")
     adopt_edits(store, name)
-    commits = _list_commits(store, name, 2 if older is None else None)
+    commits = handle.relay.revisions(2 if older is None else None)
     if not commits or (len(commits) == 1 and older is None):
         raise NotFoundError(
             f"{name} has fewer than two relays, so there is nothing to compare",
@@ -216,15 +211,7 @@ def diff(words: tuple[str, ...], agent: str | None, as_json: bool) -> None:
         )
     after = commits[0] if newer is None else _find_commit(store, name, commits, newer)
     before = commits[1] if older is None else _find_commit(store, name, commits, older)
-    lines = list(
-        unified_diff(
-            _read_archived(store, name, before).splitlines(),
-            _read_archived(store, name, after).splitlines(),
-            f"relay {before.seq}",
-            f"relay {after.seq}",
-            lineterm="",
-        )
-    )
+    lines = handle.relay.compare(before, after)
     if as_json:
         print_json({"older": before.seq, "newer": after.seq, "diff": lines})
         return
@@ -293,19 +280,6 @@ def _choose_relays(
     return agent, older, newer
 
 
-def _read_current(project: Project, store: AgentStore, name: str) -> str:
-    data = store.document(name, "relay") if store.exists(name) else None
-    if data is None:
-        is_here = project.settings.fleet is None
-        raise NotFoundError(
-            f"{name} has no relay yet",
-            hint="set one with `rekindle relay set FILE`"
-            if is_here
-            else "the agent's first cycle will write one",
-        )
-    return documents.render(documents.parse(data))
-
-
 def _read_file(file: str, redaction: Redaction) -> tuple[Relay, int]:
     """Return the redacted text of a relay file, and the number of secrets removed."""
     with translate_os_errors(file), click.open_file(file, "rb") as source:
@@ -325,15 +299,6 @@ def _print_redacted(count: int) -> None:
         print_styled(f"  ! {many} redacted: `rekindle redact` shows where", fg="yellow")
 
 
-def _require_usable(project: Project, proposed: Relay) -> None:
-    report = classify_relay(proposed, project.settings.runtime.relay.max_relay_tokens)
-    if not report.usable:
-        raise CheckFailedError(
-            f"this relay cannot be used: {report.findings[0].message}",
-            hint="add a `## Next Action` with one directive; the old relay is unchanged",
-        )
-
-
 def _print_checked(report: RelayReport) -> None:
     mark = style_text("✓", fg="green") if report.usable else style_text("✗", fg="red")
     echo(
@@ -345,15 +310,6 @@ def _print_checked(report: RelayReport) -> None:
         echo(f"  next: {report.headline}")
     for finding in report.findings:
         echo(f"  {'·' if report.usable else '✗'} {finding.message}")
-
-
-def _list_commits(store: FileStore, name: str, last: int | None) -> list[RelayCommitted]:
-    if not store.exists(name):
-        return []
-    relays: Any = (
-        event for event in store.newest_events(name) if isinstance(event, RelayCommitted)
-    )
-    return list(islice(relays, last))
 
 
 def _find_commit(
@@ -379,12 +335,3 @@ def _find_commit(
     if not matches and not text.isdecimal():
         what = f"the git audit trail has no relay with commit {text}"
     raise NotFoundError(what, hint=f"list the relays with `rekindle relay history {name} --last 0`")
-
-
-def _read_archived(store: FileStore, name: str, commit: RelayCommitted) -> str:
-    data = store.committed_relay(name, commit)
-    if data is None:
-        raise NotFoundError(
-            f"{commit.path} is missing from the archive", hint="restore it from a backup"
-        )
-    return data.decode("utf-8", "replace")

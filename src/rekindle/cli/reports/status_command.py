@@ -182,7 +182,7 @@ def _make_reader(project: Project, names: list[str]) -> tuple[Callable[[], list[
     if project.settings.fleet is not None:
         fleet = open_fleet(project, project.settings.fleet)
         # On a fleet, each poll is a query to the engine.
-        return lambda: status_details.read_fleet_rows(
+        return lambda: status_details.read_fleet_details(
             project, fleet, names, clock.read_clock()
         ), POLL_SECONDS
     files = status_details.FileRowReader(project, open_store(project, say=print_note))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from rekindle.api.fleet_rows import FleetReading, read_fleet_rows
 from rekindle.cli.options import adopt_edits
 from rekindle.cli.reports import schedule_lines
 from rekindle.cli.reports.status_row import StatusRow
@@ -13,17 +14,10 @@ from rekindle.config import Project
 from rekindle.errors import RekindleError
 from rekindle.flows.operator.read_rows import RowReading
 from rekindle.policy.handoff import window_rule
-from rekindle.policy.operator.build_row import (
-    RowInputs,
-    build_listed_row,
-    build_new_row,
-    build_row,
-)
 from rekindle.policy.projection import sessions
 from rekindle.policy.projection.projection import Projection
 from rekindle.policy.projection.sessions import LaunchRecord
 from rekindle.policy.sandbox.allowed_hosts import render_permission
-from rekindle.policy.settings.runtime_settings import FLEET_STATUS_AGENTS
 from rekindle.policy.stall import stall_response
 from rekindle.stores.files import (
     FileStore,
@@ -33,68 +27,41 @@ from rekindle.stores.folders.private_files import render_path
 from rekindle.stores.log.view import AgentView
 from rekindle.system import clock
 from rekindle.wiring.access import trust_checks
-from rekindle.wiring.open_store import open_store
 from rekindle.wiring.row_setup import is_alive, make_row_reader
 
 if TYPE_CHECKING:
     from rekindle.fleet.commands.fleet_store import FleetStore
-    from rekindle.fleet.engine.agent_client import ListedAgent
 
 
-def read_fleet_rows(
+def read_fleet_details(
     project: Project, store: "FleetStore", names: Sequence[str], now: datetime
 ) -> list[StatusRow]:
-    """Return the agents on a fleet. Details are queried only if there are few agents."""
-    asks = len(names) <= FLEET_STATUS_AGENTS
-    listed, files = store.listed(names if asks else ()), open_store(project)
-    return [
-        _make_fleet_row(project, store, name, listed[name], now if asks else None)
-        if name in listed
-        else _make_new_row(project, name, lives_here=files.has_history(name))
-        for name in names
-    ]
+    """Return the agents on a fleet, with the details of those whose state was queried."""
+    readings = read_fleet_rows(project, store, names, now)
+    return [StatusRow(reading.row, _describe_fleet(project, reading, now)) for reading in readings]
 
 
-def _make_new_row(project: Project, name: str, *, lives_here: bool) -> StatusRow:
-    row = build_new_row(name, project.manifest.agents[name].harness)
-    if lives_here:
-        words, command = "is in this folder, not on the fleet", f"rekindle fleet import {name}"
-        row = msgspec.structs.replace(row, reason=words, command=command)
-    else:
-        row = msgspec.structs.replace(row, reason="is not on the fleet")
-    return StatusRow(row, {"fleet": None, "lives_here": lives_here})
-
-
-def _make_fleet_row(
-    project: Project, store: "FleetStore", name: str, listed: "ListedAgent", now: datetime | None
-) -> StatusRow:
-    """Return the row for an agent on a fleet.
-
-    Without `now`, the row contains only facts from the engine's list of agents.
-    """
-    entry = project.manifest.agents[name]
-    row = build_listed_row(name, entry.harness, listed.state, listed.cycle, listed.why)
-    fleet = {"fleet": msgspec.to_builtins(listed)}
-    if now is None:
-        return StatusRow(row, fleet)
-    try:
-        state = store.kept(name)
-    except RekindleError as error:
+def _describe_fleet(project: Project, reading: FleetReading, now: datetime) -> dict[str, Any]:
+    if reading.listed is None:
+        return {"fleet": None, "lives_here": reading.lives_here}
+    fleet = {"fleet": msgspec.to_builtins(reading.listed)}
+    if reading.error is not None:
         # The details could not be queried, but the engine's list contains some facts.
-        return StatusRow(row, fleet | {"error": str(error), "hint": error.hint})
-    projection, is_kept = state.projection, store.is_kept_alive(state)
-    inputs = RowInputs(
-        now=now,
-        is_supervised=is_kept,
-        budget=entry.budget,
-        loops=project.settings.runtime.loops,
-    )
+        return fleet | {"error": str(reading.error), "hint": reading.error.hint}
+    if (state := reading.registered) is None:
+        return fleet
     facts = _collect_known(
-        project, name, projection, projection, now, supervised=is_kept, file="clean"
+        project,
+        reading.row.agent,
+        state.projection,
+        state.projection,
+        now,
+        supervised=reading.is_supervised,
+        file="clean",
     )
     more = {"state_file": "clean", "log": "sealed", "pending": 0, "unreadable": 0}
     owner = {"generation": state.generation, "host": state.host or None}
-    return StatusRow(build_row(projection, inputs, entry.harness), fleet | facts | more | owner)
+    return fleet | facts | more | owner
 
 
 class FileRowReader:

@@ -10,7 +10,7 @@ from rekindle import config
 from rekindle.api.agent_store import AgentStore
 from rekindle.api.stop_agents import (
     end_background,
-    make_stop,
+    stop_agent,
     wait_for_ends,
 )
 from rekindle.cli.options import (
@@ -101,26 +101,16 @@ def _stop_one(agent: str | None, *, as_json: bool) -> None:
     except (ManifestError, NewerSchemaError, UnknownAgentError, StoreError) as error:
         stop_without_manifest((agent,) if agent else (), error, as_json=as_json)
         return
-    stopping = make_stop(store, name)
-    stopping.tell()
-    if wait_for_ends({name: stopping}):
-        raise AgentError(
-            f"{name} is stopping, but its supervisor has not exited yet",
-            hint="the stop is recorded; check again with `rekindle status`",
-        )
-    try:
-        end_background(store, name, was_killed=stopping.was_killed)
-    finally:
-        stopping.require_stop_record()
-    if stopping.was_running or not has_lost_fleet(project):
-        _print_stopped(name, was_running=stopping.was_running, as_json=as_json)
-    if not stopping.was_running:
+    was_running = stop_agent(store, name)
+    if was_running or not has_lost_fleet(project):
+        _print_stopped(name, was_running=was_running, as_json=as_json)
+    if not was_running:
         _note_above(project, name)
     unnamed = find_unnamed_agents(project) if agent is None and isinstance(store, FileStore) else []
     if unnamed:
         words = f"rekindle.yaml does not name {', '.join(unnamed)}"
         stop_without_manifest(unnamed, ManifestError(words), as_json=as_json)
-    require_no_lost_fleet(project, [] if stopping.was_running else [name])
+    require_no_lost_fleet(project, [] if was_running else [name])
 
 
 def _print_stopped(name: str, *, was_running: bool, as_json: bool) -> None:

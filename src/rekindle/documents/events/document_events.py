@@ -69,6 +69,8 @@ class RelayProposed(Event, frozen=True, kw_only=True, tag="relay.proposed"):
     """Relay text."""
     by: str
     """Who wrote the relay."""
+    base: str = ""
+    """Hash of the relay that this one replaces, or empty to replace any relay."""
 
 
 class DocumentCommitted(Event, frozen=True, kw_only=True):

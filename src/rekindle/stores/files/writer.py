@@ -193,6 +193,7 @@ class Writer(DocumentWriter):
 
     def _commit_proposed(self, proposal: events.RelayProposed, at: str) -> None:
         try:
+            self._require_base(proposal.base)
             self.commit_relay(relays.parse(proposal.text), by=proposal.by, at=at)
         except (DocumentError, CheckFailedError) as unusable:
             path = self._archive_bytes("rejected", proposal.text.encode())
@@ -201,6 +202,12 @@ class Writer(DocumentWriter):
                     ts=self.now(), document="relay", path=path, reason=str(unusable), at=at
                 )
             )
+
+    def _require_base(self, base: str) -> None:
+        """Refuse a relay that its author based on an older one."""
+        current = self.projection.documents.get("relay")
+        if base and base != (current.sha256 if current else ""):
+            raise CheckFailedError("another relay was committed since the edit began")
 
     def _project_state(self) -> None:
         current = durable_files.read_bytes(self.folder.state)

@@ -38,7 +38,7 @@ from rekindle.policy.pipelines.pipeline_state import PipelineState, fold
 from rekindle.policy.pipelines.run_definition import RunDefinition, WorkerRecord
 from rekindle.policy.settings.runtime_settings import EDIT_LOCK_SECONDS
 from rekindle.stores.folders.private_files import PrivateProject
-from rekindle.system.files import durable_files, file_locks
+from rekindle.system.files import durable_files, file_locks, file_status
 from rekindle.system.remove_folder import remove_folder
 
 _Decoded = TypeVar("_Decoded")
@@ -170,6 +170,10 @@ class RunFolder(msgspec.Struct, frozen=True):
         if not durable_files.path_exists(self._workers):
             return {}
         return _decode(self._workers, dict[str, WorkerRecord])
+
+    def stamp_workers(self) -> object:
+        """Return a value that changes with the list of agents."""
+        return file_status.make_file_stamp(self._workers)
 
     def write_workers(self, workers: Mapping[str, WorkerRecord]) -> None:
         """Replace the list of agents. Only the holder of the lock may call this."""

@@ -56,10 +56,14 @@ class AgentStarter:
         *,
         tmux: bool = False,
         unbounded: bool = False,
+        cycles: int | None = None,
     ) -> None:
-        """Create a starter. `accept` checks an agent and accepts its settings."""
+        """Create a starter. `accept` checks an agent and accepts its settings.
+
+        `cycles` replaces the number of cycles in the manifest.
+        """
         self._project, self._store, self._accept = project, store, accept
-        self._tmux, self._unbounded = tmux, unbounded
+        self._tmux, self._unbounded, self._cycles = tmux, unbounded, cycles
         self._rows = RowReader(
             store, project.manifest.agents, project.settings.runtime, clock.read_clock
         )
@@ -106,7 +110,9 @@ class AgentStarter:
         # another supervisor.
         current = store.read(name)
         background_start.note_start(store, name, current.committed.seq + len(current.pending) + 1)
-        cycles = find_cycle_limit(project.manifest.agents[name])
+        cycles = self._cycles
+        if cycles is None:
+            cycles = find_cycle_limit(project.manifest.agents[name])
         run, now = current.projection.run, clock.read_clock()
         store.submit(
             name, policy.make_desired_event(run, "running", now, cycles, unbounded=self._unbounded)

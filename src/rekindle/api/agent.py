@@ -1,0 +1,135 @@
+"""A handle for one agent, as programs and screens use it."""
+
+import time
+from collections.abc import Collection, Iterator
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from rekindle.api import answer_questions, restart_agents, start_agents, stop_agents
+from rekindle.api.decisions import AgentDecisions
+from rekindle.api.hand_off import request_handoff
+from rekindle.api.loops import AgentLoops
+from rekindle.api.relays import AgentRelays
+from rekindle.api.restart_agents import RestartResult
+from rekindle.documents.events import Event, QuestionAnswered
+from rekindle.documents.events.event import UnknownEvent
+from rekindle.documents.screens.agent_row import AgentRow, AgentState
+from rekindle.errors import UnknownQuestionError, WaitTimeoutError
+from rekindle.policy.settings.runtime_settings import POLL_SECONDS
+from rekindle.thresholds.screens import EVENTS_POLL_SECONDS
+from rekindle.wiring.access.operator_check import refuse_agent
+
+if TYPE_CHECKING:
+    from rekindle.api.home import Home
+
+
+class Agent:
+    """An agent of a project. Creating a handle reads nothing."""
+
+    def __init__(self, home: "Home", name: str) -> None:
+        self.home, self.name = home, name
+
+    @cached_property
+    def relay(self) -> AgentRelays:
+        return AgentRelays(self.home, self.name)
+
+    @cached_property
+    def loops(self) -> AgentLoops:
+        return AgentLoops(self.home, self.name)
+
+    @cached_property
+    def decisions(self) -> AgentDecisions:
+        return AgentDecisions(self.home, self.name)
+
+    def row(self) -> AgentRow:
+        """Return the agent's state."""
+        return self.home.rows([self.name])[0]
+
+    def events(self, *, after: int = 0, follow: bool = False) -> Iterator[Event | UnknownEvent]:
+        """Yield the events after a number. With `follow`, wait for new ones and never return."""
+        store, end = self.home.store, 0
+        seconds = EVENTS_POLL_SECONDS if self.home.project.settings.fleet is None else POLL_SECONDS
+        while True:
+            if store.exists(self.name):
+                for entry in store.entries_since(self.name, end):
+                    end = entry.end
+                    if entry.event.seq > after:
+                        yield entry.event
+            if not follow:
+                return
+            time.sleep(seconds)
+
+    def start(self, *, cycles: int | None = None) -> str:
+        """Start the agent in the background, or on the fleet, and return what happened.
+
+        Its settings in rekindle.yaml are accepted.
+
+        Raises:
+            UntrustedError: The folder is not trusted.
+            AgentError: The agent could not be started.
+        """
+        self._require_operator("up")
+        self.home.operator.ensure_trust(self.home.project)
+        return start_agents.start_agent(self.home, self.name, cycles)
+
+    def stop(self) -> bool:
+        """Stop the agent and keep it stopped. Return whether it was running."""
+        self._require_operator("stop")
+        return stop_agents.stop_agent(self.home.store, self.name)
+
+    def restart(self, *, fresh: bool = False) -> RestartResult:
+        """Restart the agent now. With `fresh`, start a fresh session instead of resuming."""
+        self._require_operator("restart")
+        home = self.home
+        home.operator.ensure_trust(home.project)
+        return restart_agents.request_restart(
+            home.project, lambda: home.store, self.name, home.operator, fresh=fresh
+        )
+
+    def hand_off(self) -> None:
+        """Continue the work in a fresh session, which starts from a checkpoint."""
+        self._require_operator("handoff")
+        request_handoff(self.home.project, self.home.store, self.name)
+
+    def answer(self, words: str, *, question: str = "") -> QuestionAnswered | None:
+        """Answer a question: the named one, or the one that the agent is waiting for.
+
+        If the agent has no open question, send the words to its next cycle, and return None.
+
+        Raises:
+            AnswerError: The question does not offer this answer.
+            ClosedQuestionError: The question is closed.
+            UnknownQuestionError: There is no such question.
+        """
+        self._require_operator("answer")
+        home = self.home
+        selected = answer_questions.select_question(home.project, home.store, self.name)
+        asked = selected.known.questions.get(question) if question else selected.question
+        if asked is None:
+            if question:
+                raise UnknownQuestionError(question)
+            answer_questions.send_message(selected, words)
+            return None
+        return answer_questions.record_answer(selected, asked, words, home.operator)
+
+    def wait(
+        self,
+        until: Collection[AgentState] = ("done", "needs you", "broken", "stopped"),
+        *,
+        timeout: float | None = None,
+    ) -> AgentRow:
+        """Wait until the agent is in one of these states, and return its row.
+
+        Raises:
+            WaitTimeoutError: The time has passed. The agent goes on.
+        """
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while (row := self.row()).state not in until:
+            if deadline is not None and time.monotonic() > deadline:
+                raise WaitTimeoutError(self.name, row.state)
+            time.sleep(EVENTS_POLL_SECONDS)
+        return row
+
+    def _require_operator(self, command: str) -> None:
+        """Refuse the action if one of the project's agents runs this program."""
+        refuse_agent(self.home.project, f"rekindle {command}")
