@@ -53,7 +53,7 @@ The exception tree, with the exit code that a command returns for each:
     │   └── PlainTextError            10
     ├── UntrustedError                11
     ├── CalledByAgentError            14
-    └── WaitTimeoutError              1
+    └── WaitTimeoutError              15
 
 An error states what happened (`str(error)`), carries its data as attributes, and tells the user
 what to do next (`error.hint`).

@@ -47,6 +47,8 @@ class StoppedError(AgentError):
 class WaitTimeoutError(RekindleError, TimeoutError):
     """Raised when an agent did not reach a state in time. The agent goes on."""
 
+    exit_code = 15
+
     def __init__(self, agent: str, state: str) -> None:
         super().__init__(
             f"{agent} is still {state} after the timeout",

@@ -6,10 +6,10 @@ from pathlib import Path
 import click
 
 from rekindle import config
+from rekindle.api.fleet_rows import read_fleet_rows
 from rekindle.cli.options import find_current_folder, open_fleet, print_note
 from rekindle.cli.output import echo
 from rekindle.cli.output_file import write_output
-from rekindle.cli.reports.status_details import read_fleet_rows
 from rekindle.documents.screens.metrics_text import ProjectMetrics, render_metrics
 from rekindle.documents.screens.status_table import name_folders
 from rekindle.errors import RekindleError
