@@ -94,10 +94,14 @@ def test_an_edit_of_a_relay_that_has_changed_meanwhile_is_refused(home):
     """The text of the refused edit is kept."""
     scout = home.agent("scout")
     scout.relay.set(RELAY)
-    with pytest.raises(CheckFailedError, match="another relay was committed") as refused:
+
+    def edit_late():
         with scout.relay.edit() as draft:
             scout.relay.set(RELAY.replace("Ship", "Sell"))
             draft.next_action = "Test the form."
+
+    with pytest.raises(CheckFailedError, match="another relay was committed") as refused:
+        edit_late()
     assert scout.relay.read().next_action == "Sell the form."
     kept = refused.value.hint.split()[4].rstrip(";")
     assert "Test the form." in (home.store.folder("scout").path / kept).read_text()
