@@ -121,7 +121,7 @@ class Agent:
         """Wait until the agent is in one of these states, and return its row.
 
         Raises:
-            WaitTimeoutError: The time has passed. The agent goes on.
+            WaitTimeoutError: The time has passed. The agent is not affected.
         """
         deadline = None if timeout is None else time.monotonic() + timeout
         while (row := self.row()).state not in until:

@@ -11,7 +11,7 @@ from typing import Any, Self, cast
 from rekindle import config
 from rekindle.api.agent import Agent
 from rekindle.api.agent_store import AgentStore, open_agent_store, read_known
-from rekindle.api.fleet_refusal import refuse_fleet
+from rekindle.api.fleet_alternatives import refuse_fleet
 from rekindle.api.fleet_rows import read_fleet_rows
 from rekindle.api.operator import Operator
 from rekindle.config import Project

@@ -2,7 +2,7 @@
 
 import click
 
-from rekindle.api import fleet_refusal
+from rekindle.api import fleet_alternatives
 from rekindle.config import Project
 
 
@@ -10,4 +10,4 @@ def refuse_fleet(project: Project, option: str = "") -> None:
     """Refuse the current command (or the given option) if the project's agents are on a fleet."""
     if project.settings.fleet is not None:
         path = click.get_current_context().command_path
-        fleet_refusal.refuse_fleet(project, " ".join(filter(None, (path, option))))
+        fleet_alternatives.refuse_fleet(project, " ".join(filter(None, (path, option))))

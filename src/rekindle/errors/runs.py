@@ -45,7 +45,7 @@ class StoppedError(AgentError):
 
 
 class WaitTimeoutError(RekindleError, TimeoutError):
-    """Raised when an agent did not reach a state in time. The agent goes on."""
+    """Raised when an agent did not reach a state in time. The agent is not affected."""
 
     exit_code = 15
 
