@@ -47,7 +47,7 @@ class StoppedError(AgentError):
 class WaitTimeoutError(RekindleError, TimeoutError):
     """Raised when an agent did not reach a state in time. The agent is not affected."""
 
-    exit_code = 15
+    exit_code, meaning = 15, "an agent did not reach a state in time (Python API)"
 
     def __init__(self, agent: str, state: str) -> None:
         super().__init__(
