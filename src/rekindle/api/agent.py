@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Collection, Iterator
+from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -16,11 +17,13 @@ from rekindle.documents.events.event import UnknownEvent
 from rekindle.documents.screens.agent_row import AgentRow, AgentState
 from rekindle.errors import UnknownQuestionError, WaitTimeoutError
 from rekindle.policy.settings.runtime_settings import POLL_SECONDS
-from rekindle.thresholds.screens import EVENTS_POLL_SECONDS
+from rekindle.thresholds.screens import EVENTS_POLL_SECONDS, SHOWN_LAST
 from rekindle.wiring.access.operator_check import refuse_agent
 
 if TYPE_CHECKING:
+    from rekindle.api.agent_log import AgentLog
     from rekindle.api.home import Home
+    from rekindle.documents.screens.agent_night import AgentNight
 
 
 class Agent:
@@ -58,6 +61,22 @@ class Agent:
             if not follow:
                 return
             time.sleep(seconds)
+
+    def night(self, since: datetime | None = None, until: datetime | None = None) -> "AgentNight":
+        """Return what happened in the last hours: sessions, crashes, handoffs, waits and more."""
+        from rekindle.api.agent_nights import read_agent_night  # noqa: PLC0415 - only screens need it
+
+        return read_agent_night(self.home.project, self.home.store, self.name, since, until)
+
+    def log(self) -> "AgentLog":
+        """Return a reader of what the agent did, line by line, as in `rekindle logs`."""
+        from rekindle.api.agent_log import AgentLog  # noqa: PLC0415 - only screens need it
+
+        return AgentLog(self.home.project, self.home.store, self.name)
+
+    def output(self, last: int = SHOWN_LAST) -> list[str]:
+        """Return the last lines of what the agent did, each with its time in UTC."""
+        return [f"{each.at:%H:%M:%S}  {each.line.text}" for each in self.log().read(last)]
 
     def start(self, *, cycles: int | None = None) -> str:
         """Start the agent in the background, or on the fleet, and return what happened.

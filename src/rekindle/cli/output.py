@@ -10,12 +10,14 @@ its own escapes.
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 import click
 
 if TYPE_CHECKING:
     from datetime import datetime
+
+    from rekindle.documents.screens.text_style import TextStyle
 
 OUTPUT_SCHEMA = 1
 """Version of the JSON output. Within a version, keys keep their names and meanings."""
@@ -30,26 +32,18 @@ _MARK_COLOURS = {"✓": "green", "✗": "red", "→": "cyan"}
 _MARK = re.compile(r" *[✓✗→](?= )")
 
 
-class TextStyle(TypedDict, total=False):
-    """Text style for command output."""
-
-    fg: str | None
-    bold: bool
-    dim: bool
-
-
 class StyledText(NamedTuple):
     """Text with a style that escape sequences in the text cannot change."""
 
     text: str
-    style: TextStyle
+    style: "TextStyle"
 
 
 LineParts = tuple[str | StyledText, ...]
 """Parts of one output line."""
 
 
-def style_text(text: str, **style: Unpack[TextStyle]) -> StyledText:
+def style_text(text: str, **style: Unpack["TextStyle"]) -> StyledText:
     return StyledText(text, style)
 
 
@@ -73,7 +67,7 @@ def paint_lines(lines: Sequence[LineParts], *, is_first: bool) -> None:
     click.echo(f"{clear}\x1b[H{text}\x1b[J", nl=False)
 
 
-def print_styled(text: str, *, err: bool = False, **style: Unpack[TextStyle]) -> None:
+def print_styled(text: str, *, err: bool = False, **style: Unpack["TextStyle"]) -> None:
     echo(StyledText(text, style), err=err)
 
 

@@ -177,3 +177,12 @@ def test_the_store_of_a_project_on_this_host_is_its_files(home):
     assert isinstance(home.store, FileStore)
     assert home.questions() == []
     assert home.morning().project == home.path.name
+
+
+def test_a_night_and_its_output_are_read_from_the_log(home):
+    scout = home.agent("scout")
+    scout.answer("Take the second one, please.")
+    assert [line.text for line in scout.night().lines] == [
+        "you answered: Take the second one, please."
+    ]
+    assert scout.output()[-1].endswith("you answered: Take the second one, please.")

@@ -7,6 +7,7 @@ from contextlib import contextmanager, suppress
 import click
 
 from rekindle import config
+from rekindle.api.describe_reports import ReportLine, describe_report
 from rekindle.cli.fleet.fleet_agents import run_on_fleet
 from rekindle.cli.fleet_refusal import refuse_fleet
 from rekindle.cli.options import (
@@ -19,12 +20,10 @@ from rekindle.cli.options import (
     resolve_agent,
 )
 from rekindle.cli.output import (
+    LineParts,
     echo,
     print_styled,
-)
-from rekindle.cli.reports.describe_reports import (
-    describe_report,
-    render_line,
+    style_text,
 )
 from rekindle.cli.reports.event_printer import EventPrinter
 from rekindle.cli.trust_prompt import (
@@ -312,9 +311,15 @@ def _make_printer(name: str, bounds: str) -> Callable[[SupervisorReport], None]:
             echo(f"{name}: {bounds}", err=True)
             bounds = ""
         for line in describe_report(report, name, has_keyboard=has_keyboard):
-            echo(*render_line(line, name))
+            echo(*_render_line(line, name))
 
     return print_report
+
+
+def _render_line(line: ReportLine, name: str) -> LineParts:
+    """Return a line in the format that `run` prints."""
+    before = {"agent": f"{name}: ", "margin": "", "inside": "  "}[line.place]
+    return (style_text(before + line.text, **line.style),)
 
 
 def _print_warning(name: str, report: TroubleReport | SettingsReport) -> None:

@@ -3,11 +3,6 @@
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
-from rekindle.cli.output import (
-    LineParts,
-    TextStyle,
-    style_text,
-)
 from rekindle.documents.launches.launch_types import (
     AssistantText,
     CompactionReport,
@@ -15,6 +10,7 @@ from rekindle.documents.launches.launch_types import (
     ToolCallStarted,
     WarningReport,
 )
+from rekindle.documents.screens.text_style import TextStyle
 from rekindle.flows.supervisor_ports import (
     CycleReport,
     ExitReport,
@@ -41,12 +37,6 @@ class ReportLine(NamedTuple):
     place: Literal["agent", "margin", "inside"] = "inside"
     """Start of the line: the agent's name, the margin, or an indent below another line."""
     style: TextStyle = {}  # noqa: RUF012 - nothing changes it
-
-
-def render_line(line: ReportLine, name: str) -> LineParts:
-    """Return a line in the format that `run` prints."""
-    before = {"agent": f"{name}: ", "margin": "", "inside": "  "}[line.place]
-    return (style_text(before + line.text, **line.style),)
 
 
 def describe_report(

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from rekindle.cli.reports.describe_reports import (
+from rekindle.api.describe_reports import (
     ReportLine,
     describe_report,
 )
