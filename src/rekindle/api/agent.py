@@ -21,7 +21,7 @@ from rekindle.thresholds.screens import EVENTS_POLL_SECONDS, SHOWN_LAST
 from rekindle.wiring.access.operator_check import refuse_agent
 
 if TYPE_CHECKING:
-    from rekindle.api.agent_log import AgentLog
+    from rekindle.api.activity_log import AgentLog
     from rekindle.api.home import Home
     from rekindle.documents.screens.agent_night import AgentNight
 
@@ -70,7 +70,7 @@ class Agent:
 
     def log(self) -> "AgentLog":
         """Return a reader of what the agent did, line by line, as in `rekindle logs`."""
-        from rekindle.api.agent_log import AgentLog  # noqa: PLC0415 - only screens need it
+        from rekindle.api.activity_log import AgentLog  # noqa: PLC0415 - only screens need it
 
         return AgentLog(self.home.project, self.home.store, self.name)
 

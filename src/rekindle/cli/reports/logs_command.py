@@ -8,7 +8,7 @@ from datetime import tzinfo
 
 import click
 
-from rekindle.api.agent_log import AgentLog, LogLine
+from rekindle.api.activity_log import AgentLog, LogLine
 from rekindle.cli.options import (
     last_option,
     open_agents,
