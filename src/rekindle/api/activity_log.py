@@ -29,7 +29,7 @@ class LogLine(NamedTuple):
     line: ReportLine
 
 
-class AgentLog:
+class ActivityLog:
     """Lines about one agent, from its log and transcripts. Each line is returned only once."""
 
     def __init__(self, project: Project, store: AgentStore, name: str) -> None:

@@ -21,7 +21,7 @@ from rekindle.thresholds.screens import EVENTS_POLL_SECONDS, SHOWN_LAST
 from rekindle.wiring.access.operator_check import refuse_agent
 
 if TYPE_CHECKING:
-    from rekindle.api.activity_log import AgentLog
+    from rekindle.api.activity_log import ActivityLog
     from rekindle.api.home import Home
     from rekindle.documents.screens.agent_night import AgentNight
 
@@ -68,11 +68,11 @@ class Agent:
 
         return read_agent_night(self.home.project, self.home.store, self.name, since, until)
 
-    def log(self) -> "AgentLog":
+    def log(self) -> "ActivityLog":
         """Return a reader of what the agent did, line by line, as in `rekindle logs`."""
-        from rekindle.api.activity_log import AgentLog  # noqa: PLC0415 - only screens need it
+        from rekindle.api.activity_log import ActivityLog  # noqa: PLC0415 - only screens need it
 
-        return AgentLog(self.home.project, self.home.store, self.name)
+        return ActivityLog(self.home.project, self.home.store, self.name)
 
     def output(self, last: int = SHOWN_LAST) -> list[str]:
         """Return the last lines of what the agent did, each with its time in UTC."""

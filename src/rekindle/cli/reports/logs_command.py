@@ -8,7 +8,7 @@ from datetime import tzinfo
 
 import click
 
-from rekindle.api.activity_log import AgentLog, LogLine
+from rekindle.api.activity_log import ActivityLog, LogLine
 from rekindle.cli.options import (
     last_option,
     open_agents,
@@ -39,7 +39,7 @@ def logs(agents: tuple[str, ...], last: int, follow: bool) -> None:
     zone = project.settings.runtime.brief.zone
     printer = _Printer(clock.find_zone(zone) if zone else None, max(map(len, names), default=0))
     printer.has_names = len(names) > 1
-    stories = [AgentLog(project, store, name) for name in names]
+    stories = [ActivityLog(project, store, name) for name in names]
     merged = heapq.merge(*(story.read(last) for story in stories), key=lambda item: item[0])
     shown = deque(merged, last) if last else merged
     has_lines = False
