@@ -48,3 +48,13 @@ UI_ACTIONS_KEPT = declare_threshold(
 UI_REASON_CHARACTERS = declare_threshold(
     300, "ui.reason_characters", "characters", "Maximum length of a reason in the fleet table."
 )
+UI_BATCH_AGENTS = declare_threshold(
+    50, "ui.batch_agents", "count", "Number of agents that `rekindle ui` reads at a time."
+)
+UI_HITS = declare_threshold(50, "ui.hits", "count", "Maximum number of search results on a page.")
+UI_OUTPUT_LINES = declare_threshold(
+    200, "ui.output_lines", "lines", "Number of lines that a page shows of an agent's output."
+)
+UI_NIGHT_HOURS = declare_threshold(
+    24 * 31, "ui.night_hours", "hours", "Longest period that a page shows of an agent's past."
+)

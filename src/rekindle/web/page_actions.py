@@ -8,6 +8,7 @@ import asyncio
 import shlex
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Literal, NamedTuple
 
 import msgspec
@@ -51,8 +52,6 @@ class ActionCommand(NamedTuple):
 
     words: Callable[[ActionRequest], list[str]]
     needs_text: bool = False
-    reads_text: bool = False
-    """Whether the command reads the text from its standard input."""
 
 
 def _name_target(request: ActionRequest) -> str:
@@ -79,7 +78,6 @@ ACTIONS: dict[ActionName, ActionCommand] = {
     "edit relay": ActionCommand(
         lambda request: ["relay", "set", "--agent", request.agent, "--", "-"],
         needs_text=True,
-        reads_text=True,
     ),
 }
 
@@ -118,23 +116,35 @@ class PageActions:
         action = ACTIONS[request.action]
         if action.needs_text and not request.text.strip():
             raise UsageError("a text is missing", hint="fill in the text, then repeat the action")
-        project = (await asyncio.to_thread(self._projects.find, request.project)).project
-        project.require_agent(request.agent)
+        home = await asyncio.to_thread(self._projects.find, request.project)
+        agent = await asyncio.to_thread(home.agent, request.agent)
         words = action.words(request)
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "rekindle", *words),
-            cwd=project.path,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
-            start_new_session=True,
-        )
-        text = request.text.encode() if action.reads_text else b""
-        try:
-            output, _ = await asyncio.wait_for(process.communicate(text), UI_ACTION_SECONDS)
-        except TimeoutError:
-            process.kill()
-            await process.wait()
-            output = b"the command took too long; check the agent's state"
-        command = shlex.join(["rekindle", *_list_typed(words)])
-        return ActionResult(command, process.returncode or 0, output.decode("utf-8", "replace"))
+        if request.action == "edit relay":
+            # Unlike the command, this fails if the relay has changed since the page showed it.
+            await asyncio.to_thread(agent.relay.set, request.text, base=request.base)
+            return ActionResult(_render(words), 0, f"✓ {request.agent}: the relay is saved")
+        code, output = await run_command(home.path, words)
+        return ActionResult(_render(words), code, output)
+
+
+def _render(words: list[str]) -> str:
+    return shlex.join(["rekindle", *_list_typed(words)])
+
+
+async def run_command(folder: Path, words: list[str]) -> tuple[int, str]:
+    """Run a `rekindle` command in a project, and return its exit code and its output."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "rekindle", *words),
+        cwd=folder,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+        start_new_session=True,
+    )
+    try:
+        output, _ = await asyncio.wait_for(process.communicate(), UI_ACTION_SECONDS)
+    except TimeoutError:
+        process.kill()
+        await process.wait()
+        output = b"the command took too long; check the agent's state"
+    return process.returncode or 0, output.decode("utf-8", "replace")

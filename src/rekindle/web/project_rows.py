@@ -4,53 +4,20 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from rekindle import config
-from rekindle.config import Project
-from rekindle.documents.manifest import MANIFEST_FILE
+from rekindle.api.home import Home
 from rekindle.documents.screens.agent_row import AgentRow
 from rekindle.documents.screens.status_table import name_folders
 from rekindle.errors import NotFoundError, RekindleError
-from rekindle.flows.operator.read_rows import RowReader
 from rekindle.policy.operator.build_row import build_broken_row
 from rekindle.policy.redact.redaction import Redaction
-from rekindle.stores.files import FileStore
 from rekindle.stores.folders.private_files import render_path
-from rekindle.system import clock
-from rekindle.system.processes import launch_processes
-from rekindle.thresholds.web_limits import UI_BATCH_SECONDS, UI_PROJECTS_SECONDS
+from rekindle.thresholds.web_limits import (
+    UI_BATCH_AGENTS,
+    UI_BATCH_SECONDS,
+    UI_PROJECTS_SECONDS,
+)
 from rekindle.web.web_row import encode_row
 from rekindle.wiring.access import trust_checks
-from rekindle.wiring.open_store import open_store
-
-
-class WebProject:
-    """One project, as it was when its manifest was last read."""
-
-    def __init__(self, folder: Path) -> None:
-        self.stamp = stamp_manifest(folder)
-        self.project: Project = config.load_project(folder)
-        self.redaction = Redaction(tuple(self.project.manifest.redact.allow))
-        self.store: FileStore = open_store(self.project)
-        runtime = self.project.settings.runtime
-        self._reader = RowReader(
-            self.store,
-            self.project.manifest.agents,
-            runtime,
-            clock.read_clock,
-            zone=clock.find_zone(runtime.brief.zone) if runtime.brief.zone else None,
-            is_alive=launch_processes.is_alive,
-        )
-        self._encoded: dict[str, tuple[AgentRow, bytes]] = {}
-
-    def read(self, name: str) -> Iterator[tuple[str, bytes]]:
-        """Yield the project's rows as JSON, each with its key. `name` is the project's name."""
-        for agent in self.project.declared_agents:
-            row = self._reader.row(agent)
-            before, encoded = self._encoded.get(agent, (None, b""))
-            if before is not row:
-                encoded = encode_row(name, row, self.redaction)
-                self._encoded[agent] = row, encoded
-            yield f"{name}/{agent}", encoded
 
 
 class WebProjects:
@@ -59,12 +26,13 @@ class WebProjects:
     def __init__(self, start: Path | None) -> None:
         """Create the list. `start` is the current project's folder, if there is one."""
         self._start = start
-        self._projects: dict[Path, WebProject] = {}
+        self._homes: dict[Path, Home] = {}
         self._folders: dict[str, Path] = {}
         self._listed = 0.0
+        self._encoded: dict[str, tuple[AgentRow, bytes]] = {}
 
     def read(self) -> Iterator[Mapping[str, bytes]]:
-        """Yield the rows of all agents in batches."""
+        """Yield the rows of all agents in batches, each row as JSON by its key."""
         batch: dict[str, bytes] = {}
         began = time.monotonic()
         for name in self.list_names():
@@ -85,30 +53,35 @@ class WebProjects:
             self._listed = time.monotonic()
         return list(self._folders)
 
-    def find(self, name: str) -> WebProject:
-        """Return a project by its name, with its current manifest."""
+    def find(self, name: str) -> Home:
+        """Return a project by its name."""
         if name not in self._folders and name not in self.list_names():
             raise NotFoundError(f"there is no project {name!r}", hint="open the list of all agents")
-        return self._open(self._folders[name])
-
-    def _open(self, folder: Path) -> WebProject:
-        known = self._projects.get(folder)
-        if known is None or known.stamp != stamp_manifest(folder):
-            known = self._projects[folder] = WebProject(folder)
-        return known
+        folder = self._folders[name]
+        if folder not in self._homes:
+            self._homes[folder] = Home(folder)
+        return self._homes[folder]
 
     def _read_project(self, name: str) -> Iterator[tuple[str, bytes]]:
         try:
-            yield from self.find(name).read(name)
+            home = self.find(name)
+            redaction, agents = find_redaction(home), home.agents()
+            for start in range(0, len(agents), UI_BATCH_AGENTS):
+                for row in home.rows(agents[start : start + UI_BATCH_AGENTS]):
+                    yield f"{name}/{row.agent}", self._encode(name, row, redaction)
         except RekindleError as error:
             row = build_broken_row("-", "", str(error), error.hint)
-            yield f"{name}/-", encode_row(name, row, Redaction())
+            yield f"{name}/-", self._encode(name, row, Redaction())
+
+    def _encode(self, name: str, row: AgentRow, redaction: Redaction) -> bytes:
+        key = f"{name}/{row.agent}"
+        before, encoded = self._encoded.get(key, (None, b""))
+        if before is not row:
+            encoded = encode_row(name, row, redaction)
+            self._encoded[key] = row, encoded
+        return encoded
 
 
-def stamp_manifest(folder: Path) -> tuple[int, int, int] | None:
-    """Return a value that changes whenever the manifest does, or None if it cannot be read."""
-    try:
-        status = (folder / MANIFEST_FILE).stat()
-    except OSError:
-        return None
-    return status.st_mtime_ns, status.st_size, status.st_ino
+def find_redaction(home: Home) -> Redaction:
+    """Return the rules by which a project's texts are redacted."""
+    return Redaction(tuple(home.project.manifest.redact.allow))

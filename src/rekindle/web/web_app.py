@@ -2,13 +2,14 @@
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import msgspec
 from starlette.applications import Starlette
+from starlette.datastructures import QueryParams
 from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response, StreamingResponse
 from starlette.routing import Mount, Route
@@ -16,12 +17,20 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
 from rekindle import __version__
+from rekindle.api.agent import Agent
+from rekindle.documents.screens.agent_night import AgentNight
 from rekindle.errors import NotFoundError, RekindleError, UsageError
 from rekindle.policy.redact.redaction import Redaction
-from rekindle.thresholds.web_limits import UI_BODY_BYTES
-from rekindle.web.page_actions import ActionRequest, PageActions, describe_commands
+from rekindle.thresholds.web_limits import UI_BODY_BYTES, UI_NIGHT_HOURS, UI_OUTPUT_LINES
+from rekindle.web import page_data
+from rekindle.web.page_actions import (
+    ActionRequest,
+    PageActions,
+    describe_commands,
+    run_command,
+)
 from rekindle.web.page_links import PageLinks, PageSessions
-from rekindle.web.project_rows import WebProjects
+from rekindle.web.project_rows import WebProjects, find_redaction
 from rekindle.web.request_gate import RequestGate, refuse
 from rekindle.web.row_hub import RowHub
 from rekindle.web.web_row import encode_answer
@@ -51,8 +60,30 @@ class WebApp:
             Route("/api/session", self._open_session, methods=["POST"]),
             Route("/api/server", self._describe),
             Route("/api/stream", self._stream),
+            Route("/api/agent", self._of_agent(lambda agent, _: page_data.read_agent(agent))),
+            Route("/api/night", self._of_agent(_read_night)),
+            Route("/api/diff", self._of_agent(_read_diff)),
+            Route("/api/output", self._read_output),
+            Route("/api/search", self._search),
+            Route("/api/morning", self._read_morning),
+            Route("/api/runs", self._read_runs),
             Route("/api/act", self._act, methods=["POST"]),
         ]
+
+    def _of_agent(
+        self, read: Callable[[Agent, QueryParams], Any]
+    ) -> Callable[[Request], Awaitable[Response]]:
+        """Return a route that reads something about one agent."""
+
+        def read_answer(query: QueryParams) -> bytes:
+            home = self._projects.find(query.get("project", ""))
+            value = read(home.agent(query.get("agent", "")), query)
+            return encode_answer(value, find_redaction(home))
+
+        async def answer(request: Request) -> Response:
+            return _pack(await asyncio.to_thread(read_answer, request.query_params))
+
+        return answer
 
     @asynccontextmanager
     async def live(self, _app: Starlette) -> AsyncIterator[None]:
@@ -81,18 +112,57 @@ class WebApp:
             "read_only": self._read_only,
             "actions": describe_commands(),
         }
-        return _answer(facts, Redaction())
+        return JSONResponse(facts)
 
     async def _stream(self, request: Request) -> Response:
         events = self._hub.stream(request.headers.get("last-event-id", ""))
         return StreamingResponse(events, media_type="text/event-stream")
 
+    async def _read_output(self, request: Request) -> Response:
+        query = request.query_params
+        home = await asyncio.to_thread(self._projects.find, query.get("project", ""))
+        name = home.agent(query.get("agent", "")).name
+        words = ["logs", "--last", str(UI_OUTPUT_LINES), "--", name]
+        _, output = await run_command(home.path, words)
+        return _pack(encode_answer({"lines": output.splitlines()}, find_redaction(home)))
+
+    async def _search(self, request: Request) -> Response:
+        def search(query: QueryParams) -> bytes:
+            home = self._projects.find(query.get("project", ""))
+            named = [query.get(key, "") for key in ("words", "file", "agent")]
+            return encode_answer(page_data.search_home(home, *named), find_redaction(home))
+
+        return _pack(await asyncio.to_thread(search, request.query_params))
+
+    async def _read_morning(self, _request: Request) -> Response:
+        pages = await asyncio.to_thread(page_data.read_mornings, self._projects)
+        return _pack(msgspec.json.encode({"pages": pages}))
+
+    async def _read_runs(self, _request: Request) -> Response:
+        runs = await asyncio.to_thread(page_data.read_runs, self._projects)
+        return _pack(msgspec.json.encode(runs))
+
     async def _act(self, request: Request) -> Response:
         asked = msgspec.json.decode(await read_body(request), type=ActionRequest)
         result = await self._actions.run(asked)
         self._hub.check_soon()
-        project = await asyncio.to_thread(self._projects.find, asked.project)
-        return _answer(result, project.redaction)
+        home = await asyncio.to_thread(self._projects.find, asked.project)
+        return _pack(encode_answer(result, find_redaction(home)))
+
+
+def _read_night(agent: Agent, query: QueryParams) -> AgentNight:
+    return page_data.read_agent_night(agent, _parse_number(query.get("hours"), UI_NIGHT_HOURS))
+
+
+def _read_diff(agent: Agent, query: QueryParams) -> dict[str, Any]:
+    older, newer = (_parse_number(query.get(key)) for key in ("older", "newer"))
+    return {"diff": agent.relay.diff(older, newer)}
+
+
+def _parse_number(text: str | None, most: int | None = None) -> int:
+    if text is None or not text.isdecimal():
+        raise UsageError("a number is missing", hint="reload the page")
+    return min(int(text), most) if most else int(text)
 
 
 def make_app(
@@ -122,8 +192,8 @@ async def read_body(request: Request) -> bytes:
     return body
 
 
-def _answer(value: Any, redaction: Redaction) -> Response:
-    return Response(encode_answer(value, redaction), media_type="application/json")
+def _pack(data: bytes) -> Response:
+    return Response(data, media_type="application/json")
 
 
 async def _explain_error(_request: Request, error: Exception) -> Response:

@@ -15,13 +15,30 @@ def act(page, action, **fields):
     return page.post("/api/act", json=request | fields)
 
 
-def test_an_action_runs_its_command_in_the_project(page, project):
-    response = act(page, "edit relay", text="## Next Action\nWrite the parser\n")
-    assert response.json()["code"] == 0, response.text
-    assert response.json()["command"] == "rekindle relay set --agent trades -"
-    assert "next: Write the parser" in response.json()["output"]
-    store = open_store(config.load_project(project))
-    assert b"Write the parser" in store.document("trades", "relay")
+RELAY = "## Next Action\nWrite the parser\n"
+
+
+def read_relay(project):
+    return open_store(config.load_project(project)).document("trades", "relay")
+
+
+def test_an_action_runs_its_command_in_the_project(page):
+    result = act(page, "stop").json()
+    assert result["code"] == 0, result
+    assert result["command"] == "rekindle stop trades"
+    assert "trades" in result["output"]
+
+
+def test_an_edited_relay_is_saved_only_if_it_is_based_on_the_current_one(page, project):
+    assert act(page, "edit relay", text=RELAY).json()["code"] == 0
+    assert b"Write the parser" in read_relay(project)
+    base = page.get("/api/agent?project=shop&agent=trades").json()["relay"]["base"]
+    first = act(page, "edit relay", text=RELAY.replace("parser", "tests"), base=base)
+    second = act(page, "edit relay", text=RELAY.replace("parser", "docs"), base=base)
+    assert first.json()["code"] == 0
+    assert second.status_code == 400
+    assert "not saved" in second.json()["error"]
+    assert b"Write the tests" in read_relay(project)
 
 
 def test_a_repeated_request_runs_once(page):

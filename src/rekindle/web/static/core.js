@@ -110,6 +110,18 @@ export function renderState(row) {
   return h("span", { class: `state ${stateClass(row.state)}` }, h("span", { "aria-hidden": "true" }, `${MARKS[row.state] || "?"} `), row.label || row.state);
 }
 
-export function renderClock(seconds) {
-  return new Date(seconds * 1000).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+const pad = (number) => String(number).padStart(2, "0");
+
+/** Return the time of day, such as 07:02. */
+export function renderClock(time) {
+  const moment = new Date(time);
+  return `${pad(moment.getHours())}:${pad(moment.getMinutes())}`;
 }
+
+/** Return the date and time, such as 2026-01-31 07:02. */
+export function renderMoment(time) {
+  const moment = new Date(time);
+  return `${moment.getFullYear()}-${pad(moment.getMonth() + 1)}-${pad(moment.getDate())} ${renderClock(time)}`;
+}
+
+export const renderCount = (count, noun) => `${count} ${noun}${count === 1 ? "" : "s"}`;

@@ -95,7 +95,7 @@ function showLife() {
   const banner = find("banner");
   banner.hidden = !isStale;
   if (isStale) {
-    const text = `No updates for ${renderAge(age)}. This page shows the state at ${renderClock(heard)}.`;
+    const text = `No updates for ${renderAge(age)}. This page shows the state at ${renderClock(heard * 1000)}.`;
     if (banner.textContent !== text) banner.textContent = text;
   }
   const live = heard === null ? "connecting …" : isStale ? "" : "live";

@@ -1,0 +1,122 @@
+"""Read the data of the pages: one agent, its night, search results, the morning and runs."""
+
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+
+from rekindle.api.agent import Agent
+from rekindle.api.agent_store import read_known
+from rekindle.api.home import Home
+from rekindle.documents.events import QuestionAsked
+from rekindle.documents.screens.agent_night import AgentNight
+from rekindle.errors import NotFoundError, RekindleError
+from rekindle.flows.operator.read_night import read_night
+from rekindle.policy.handoff.window_rule import find_threshold
+from rekindle.policy.night.build_night import NightInputs
+from rekindle.policy.operator.questions import list_open_questions
+from rekindle.policy.redact.redaction import Redaction
+from rekindle.stores.files import FileStore
+from rekindle.stores.files.transcript_archive import TranscriptArchive
+from rekindle.system import clock
+from rekindle.thresholds.web_limits import UI_HITS
+from rekindle.web.project_rows import WebProjects, find_redaction
+from rekindle.wiring.pipelines.read_runs import RunReader
+
+
+def read_agent(agent: Agent) -> dict[str, Any]:
+    """Return an agent's state, open questions and documents."""
+    known = read_known(agent.home.store, agent.name)
+    asked = list_open_questions(known, clock.read_clock())
+    return {
+        "row": agent.row(),
+        "questions": [_describe_question(question) for question in asked],
+        "relay": _read_relay(agent),
+        "loops": agent.loops.list(),
+        "resolved": agent.loops.resolved(),
+        "decisions": [entry.decision.text for entry in agent.decisions.list()],
+    }
+
+
+def _describe_question(question: QuestionAsked) -> dict[str, Any]:
+    request = msgspec.json.encode(question.request).decode() if question.request else ""
+    return {
+        "id": question.question,
+        "text": question.text,
+        "request": request,
+        "choices": question.choices,
+        "default": question.default,
+        "deadline": question.deadline,
+    }
+
+
+def _read_relay(agent: Agent) -> dict[str, Any]:
+    try:
+        text = agent.relay.text()
+    except NotFoundError:
+        return {"text": "", "base": "", "revisions": []}
+    revisions = agent.relay.revisions() if isinstance(agent.home.store, FileStore) else []
+    return {
+        "text": text,
+        "base": agent.relay.base(),
+        "revisions": [{"seq": one.seq, "ts": one.ts, "by": one.by} for one in revisions],
+    }
+
+
+def read_agent_night(agent: Agent, hours: float) -> AgentNight:
+    """Return what happened to an agent in the last hours."""
+    project, store, now = agent.home.project, agent.home.store, clock.read_clock()
+    entry, zone = project.manifest.agents[agent.name], project.settings.runtime.brief.zone
+    around = NightInputs(
+        now=now,
+        since=now - timedelta(hours=hours),
+        zone=clock.find_zone(zone) if zone else None,
+        budget=entry.budget,
+        handoff_percent=find_threshold(entry.handover, project.settings.runtime.relay),
+    )
+    archive = None
+    if isinstance(store, FileStore) and store.exists(agent.name):
+        archive = TranscriptArchive(store.folder(agent.name).transcripts)
+    return read_night(store, agent.name, around, archive)
+
+
+def search_home(home: Home, words: str, file: str, agent: str) -> dict[str, Any]:
+    """Return the turns, relays and decisions that contain all words."""
+    agents = [home.project.require_agent(agent)] if agent else []
+    hits = home.search(words.split(), file=file, agents=agents, most=UI_HITS)
+    return {"hits": hits}
+
+
+def read_mornings(projects: WebProjects) -> list[dict[str, Any]]:
+    """Return the morning page of each project, or why it cannot be read. All are redacted."""
+    pages: list[dict[str, Any]] = []
+    for name in projects.list_names():
+        try:
+            home = projects.find(name)
+            page = _redact(home.morning(), find_redaction(home))
+            pages.append({"name": name, "page": page})
+        except RekindleError as error:
+            pages.append({"name": name, "error": str(error), "hint": error.hint})
+    return pages
+
+
+def read_runs(projects: WebProjects) -> dict[str, list[dict[str, Any]]]:
+    """Return the pipeline runs of all projects, newest first."""
+    runs: list[dict[str, Any]] = []
+    errors: list[dict[str, Any]] = []
+    for name in projects.list_names():
+        try:
+            home = projects.find(name)
+            if not isinstance(home.store, FileStore):
+                continue
+            reader = RunReader(home.project, home.store)
+            rows = [reader.read(folder).row for folder in reversed(reader.list_folders())]
+            redaction = find_redaction(home)
+            runs += [{"project": name, "row": _redact(row, redaction)} for row in rows]
+        except RekindleError as error:
+            errors.append({"project": name, "error": str(error)})
+    return {"runs": runs, "errors": errors}
+
+
+def _redact(value: Any, redaction: Redaction) -> Any:
+    return msgspec.json.decode(redaction.json(msgspec.json.encode(value)))
