@@ -134,7 +134,8 @@ def _render(words: list[str]) -> str:
 async def run_command(folder: Path, words: list[str]) -> tuple[int, str]:
     """Run a `rekindle` command in a project, and return its exit code and its output."""
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "rekindle", *words),
+        # -P keeps Python from importing modules in the project's folder.
+        *(sys.executable, "-P", "-m", "rekindle", *words),
         cwd=folder,
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,

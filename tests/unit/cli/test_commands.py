@@ -316,6 +316,16 @@ def test_a_relay_is_set_shown_checked_and_compared(rekindle, project):
     assert (compared["older"], compared["newer"]) == (oldest["seq"], newest["seq"])
 
 
+def test_a_relay_that_replaces_another_than_its_base_is_refused(rekindle, project):
+    (project / "relay.md").write_text(RELAY)
+    rekindle("relay", "set", "relay.md")
+    [first] = shown(rekindle("relay", "history", "--json"))["relays"]
+    (project / "relay.md").write_text(RELAY.replace("parser", "printer"))
+    assert rekindle("relay", "set", "relay.md", "--base", first["sha256"])[0] == 0
+    code, _, err = rekindle("relay", "set", "relay.md", "--base", first["sha256"])
+    assert (code, "another relay was committed" in err) == (8, True)
+
+
 def test_an_unusable_relay_is_refused_with_eight(rekindle, project):
     """`relay set` without a directive changes nothing and names what is missing."""
     (project / "bad.md").write_text("## Current Phase\nlost\n")

@@ -41,6 +41,12 @@ def test_an_edited_relay_is_saved_only_if_it_is_based_on_the_current_one(page, p
     assert b"Write the tests" in read_relay(project)
 
 
+def test_modules_in_the_project_are_not_imported(page, project):
+    """An agent can write files there."""
+    (project / "click.py").write_text("raise SystemExit('a module of the project ran')")
+    assert act(page, "stop").json()["code"] == 0
+
+
 def test_a_repeated_request_runs_once(page):
     sent = {"id": "one", "project": "shop", "agent": "trades", "action": "answer"}
     first = page.post("/api/act", json={**sent, "text": "Take ten an hour"})

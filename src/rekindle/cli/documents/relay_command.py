@@ -113,18 +113,27 @@ def check_relay(word: str | None, agent: str | None, as_json: bool) -> None:
 @relay.command("set")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
 @add_agent_argument
+@click.option(
+    "--base",
+    metavar="SHA256",
+    default="",
+    help="Refuse the relay unless it replaces the one with this hash.",
+)
 @take_over_option
 @json_option
-def set_relay(file: str, agent: str | None, take_over: bool, as_json: bool) -> None:
+def set_relay(file: str, agent: str | None, base: str, take_over: bool, as_json: bool) -> None:
     """Use FILE as AGENT's relay.
 
     If FILE is `-`, Rekindle reads the relay from standard input. If the relay is too long, Rekindle
     moves the excess to the archive, but never the Next Action.
+
+    To keep an edit from overwriting a newer relay, use --base with the hash of the relay that you
+    edited. `rekindle relay history --json` shows it.
     """
     handle = open_handle(agent)
     name, store = handle.name, handle.home.require_files("relay set")
     proposed, redacted = _read_file(file, store.redaction)
-    folded = handle.relay.set(documents.render(proposed), take_over=take_over)
+    folded = handle.relay.set(documents.render(proposed), base=base, take_over=take_over)
     if not folded:
         if as_json:
             print_json({"agent": name, "folded": False, "redacted": redacted})
