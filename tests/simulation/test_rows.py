@@ -6,13 +6,17 @@ from host import YEAR, Host
 from oracle import NAME
 from scenarios import drawn
 
+import rekindle
 from rekindle import config
 from rekindle.cli.output import echo
 from rekindle.cli.reports import status_command
 from rekindle.cli.reports.status_details import FileRowReader
 from rekindle.documents import events
 from rekindle.documents.screens import morning_page
+from rekindle.documents.screens.metrics_text import ProjectMetrics, render_metrics
+from rekindle.flows.operator.read_metrics import MetricsReader
 from rekindle.flows.supervision.supervisor import Supervisor
+from rekindle.formats.identifiers import to_one_line
 from rekindle.policy.exits import explain_reasons, stop_reasons
 from rekindle.policy.operator import notification_kinds
 from rekindle.policy.operator.build_row import (
@@ -21,8 +25,11 @@ from rekindle.policy.operator.build_row import (
 )
 from rekindle.policy.projection.fold import fold_events
 from rekindle.system import clock
+from rekindle.thresholds.web_limits import UI_REASON_CHARACTERS
+from rekindle.web.web_row import encode_row
 from rekindle.wiring import brief_setup
 from rekindle.wiring.open_store import open_store
+from rekindle.wiring.row_setup import make_row_reader
 
 SEEDS = range(10)
 YEARS_EACH = 0.05
@@ -124,7 +131,28 @@ class Screens:
         assert entry.cost == _expect_cost(row.spend)
         why = f" ({row.reason})" if row.reason else ""
         assert f"{NAME}: {row.label}{why}\n" in morning_page.render(page)
+        assert self.read_api() == row
+        self.compare_page_of_browser(row)
+        self.compare_metrics(row)
         return row.state
+
+    def read_api(self):
+        home = rekindle.connect(self.project.path)
+        home._opened.__dict__["store"] = self.store
+        return home.agent(NAME).row()
+
+    def compare_page_of_browser(self, row):
+        shown = msgspec.json.decode(encode_row("p", row, self.store.redaction))
+        assert (shown["state"], shown.get("label", row.state)) == (row.state, row.label)
+        assert shown.get("why", "") == to_one_line(row.reason, UI_REASON_CHARACTERS)
+
+    def compare_metrics(self, row):
+        reader = make_row_reader(self.project, self.store)
+        rows = MetricsReader("p", self.store, reader, [NAME]).read().rows
+        lines = render_metrics([ProjectMetrics("p", rows)]).splitlines()
+        states = [line for line in lines if line.startswith("rekindle_agent_state{")]
+        [current] = [line for line in states if line.endswith(" 1")]
+        assert f'state="{row.state}"' in current
 
 
 @pytest.fixture
