@@ -47,7 +47,7 @@ version: 1
 ```
 
 Editors with the YAML language server (VS Code with the YAML extension, Neovim, Helix and others)
-use this line to complete keys, show their meaning and mark mistakes, even offline. If your manifest
+use this line to complete keys, show their meaning and flag errors, even offline. If your manifest
 does not have the line yet, add it. After you update Rekindle, run `rekindle init` to save the new
 schema, or `rekindle config schema` to print it.
 

@@ -38,7 +38,7 @@ class PromptSubmitted(Event, frozen=True, kw_only=True, tag="prompt.submitted"):
     text: str
     """Prompt text."""
     call: str = ""
-    """Prompt id, used to drop duplicate reports if a hook is installed twice."""
+    """Id of the prompt, used to drop duplicate reports if a hook is installed twice."""
     visitor: bool = False
 
 

@@ -23,7 +23,7 @@ from rekindle.formats.json_edit import (
 )
 
 HOOK_PROGRAM = "hook.pyc"
-"""Name of the hook program inside a workspace. In other places, it includes a content hash."""
+"""Name of the hook program inside a workspace. Elsewhere, it includes a content hash."""
 _PROGRAM = re.compile(r"(?:.*/)?hook(?:-[0-9a-f]{32})?\.pyc", re.DOTALL)
 EMPTY_SETTINGS = "{}\n"
 """Content used for a missing or empty file."""

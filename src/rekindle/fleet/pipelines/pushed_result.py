@@ -41,7 +41,7 @@ class PushedFile(msgspec.Struct, frozen=True):
 
 
 class PushedResult:
-    """The pushed result of one attempt of a worker."""
+    """What one attempt of a worker has pushed."""
 
     def __init__(self, run: HostRun, began: WorkerBegan, agent: RegisteredAgent) -> None:
         self._run, self._began, self._agent = run, began, agent

@@ -1,6 +1,6 @@
 """Start each scheduled run exactly once.
 
-The record is written before and after the start. A process that is killed in between leaves a
+The record is written before and after the start. A process that is killed partway through leaves a
 pending run. `inspect` then finds out whether it was started, so the start must atomically leave a
 durable trace.
 """

@@ -74,7 +74,7 @@ def _matches_rule(rule: str, call: RefusedCall, folder: str, home: str) -> bool:
 def _matches_command(pattern: str, arguments: Mapping[str, Any]) -> bool:
     """Return whether a pattern matches one of the commands in a line.
 
-    `rm:*` and `rm *` match `rm` with any arguments. In other places, `*` matches any text.
+    `rm:*` and `rm *` match `rm` with any arguments. Elsewhere, `*` matches any text.
     """
     command = arguments.get("command")
     if not isinstance(command, str):

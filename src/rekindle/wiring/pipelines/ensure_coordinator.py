@@ -37,7 +37,7 @@ def ensure_coordinator(project: Project, folder: RunFolder) -> None:
             retry = time.monotonic() + PIPELINE_START_SECONDS
         time.sleep(UP_POLL_SECONDS)
     raise AgentError(
-        f"the coordinator of {folder.pipeline} {folder.run} does not start: {_read_end(folder)}",
+        f"the coordinator of {folder.pipeline} {folder.run} failed to start: {_read_end(folder)}",
         hint=f"its output is in {folder.output_log}",
     )
 

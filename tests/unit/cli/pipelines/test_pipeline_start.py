@@ -290,7 +290,7 @@ def test_a_coordinator_that_does_not_start_is_reported_with_its_output(make_run,
 
     monkeypatch.setattr(ensuring, "start_coordinator", fail)
     monkeypatch.setattr(ensuring, "UP_SECONDS", 0.2)
-    with pytest.raises(AgentError, match="coordinator of review 1 does not start: Error: no disk"):
+    with pytest.raises(AgentError, match="coordinator of review 1 failed to start: Error: no disk"):
         ensuring.ensure_coordinator(None, run.folder)
     assert starts
 
