@@ -167,7 +167,7 @@ class AgentWorkspace:
         former = None if self.folder.exists() else self.find_former_folder()
         if former is not None:
             record = former.with_name(f"{former.name}.json")
-            # Copy the record first. If this process is killed partway through, the next one finds the
+            # Copy the record first. If this process is killed partway, the next one finds the
             # folder at its former path.
             data = durable_files.read_bytes(record) or b""
             durable_files.replace_file(self._record, data)

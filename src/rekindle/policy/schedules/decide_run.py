@@ -1,7 +1,7 @@
 """Decide whether a schedule starts a run now, or record why it does not.
 
 Each due time is either started once, or recorded as skipped or missed. To ensure this, the caller
-writes the record before the start and again after it. If it is killed partway through, the next call
+writes the record before the start and again after it. If it is killed partway, the next call
 learns whether the pending run was started, and starts it only if it was not.
 
 If the clock is set back, due times are not repeated. But if due times were recorded as missed only

@@ -90,7 +90,7 @@ class DocumentWriter(LogWriter):
     def set_aside(self, document: str, path: Path, reason: str, *, is_plain: bool = True) -> None:
         """Rename a file to an unused `.rejected` name, and record this in the log.
 
-        The file is first redacted in place. If the process is killed partway through, the next writer
+        The file is first redacted in place. If the process is killed partway, the next writer
         starts over. Files that are too large, and anything that is not a regular file, are renamed
         without redaction.
         """

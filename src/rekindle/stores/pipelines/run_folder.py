@@ -146,7 +146,7 @@ class RunFolder(msgspec.Struct, frozen=True):
     def take_commands(self) -> Iterator[OperatorEvent]:
         """Yield each operator command, and remove its file after the caller has used it.
 
-        If the coordinator is killed partway through, the log has the command twice, but it counts once.
+        If the coordinator is killed partway, the log has the command twice, but it counts once.
         """
         for path in self._list_commands():
             event = parse_pipeline_event(durable_files.read_bytes(path) or b"")
