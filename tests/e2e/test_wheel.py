@@ -98,6 +98,13 @@ def test_it_can_be_imported(programs, tmp_path):
     assert Path(folder).is_relative_to(programs.parent)
 
 
+def test_it_contains_the_files_of_the_web_pages(wheel):
+    static = ROOT / "src/rekindle/web/static"
+    names = {f"rekindle/web/static/{path.name}" for path in static.iterdir()}
+    assert len(names) > 10
+    assert names <= {*zipfile.ZipFile(wheel).namelist()}
+
+
 def test_it_completes_in_a_shell(programs, tmp_path):
     """Bash loads its script, and asks it for the commands."""
     line = 'eval "$(_REKINDLE_COMPLETE=bash_source rekindle)" && complete -p rekindle'

@@ -11,13 +11,9 @@ from rekindle.api.home import Home
 from rekindle.documents.events import QuestionAsked
 from rekindle.documents.screens.agent_night import AgentNight
 from rekindle.errors import NotFoundError, RekindleError
-from rekindle.flows.operator.read_night import read_night
-from rekindle.policy.handoff.window_rule import find_threshold
-from rekindle.policy.night.build_night import NightInputs
 from rekindle.policy.operator.questions import list_open_questions
 from rekindle.policy.redact.redaction import Redaction
 from rekindle.stores.files import FileStore
-from rekindle.stores.files.transcript_archive import TranscriptArchive
 from rekindle.system import clock
 from rekindle.thresholds.web_limits import UI_HITS
 from rekindle.web.project_rows import WebProjects, find_redaction
@@ -65,19 +61,7 @@ def _read_relay(agent: Agent) -> dict[str, Any]:
 
 def read_agent_night(agent: Agent, hours: float) -> AgentNight:
     """Return what happened to an agent in the last hours."""
-    project, store, now = agent.home.project, agent.home.store, clock.read_clock()
-    entry, zone = project.manifest.agents[agent.name], project.settings.runtime.brief.zone
-    around = NightInputs(
-        now=now,
-        since=now - timedelta(hours=hours),
-        zone=clock.find_zone(zone) if zone else None,
-        budget=entry.budget,
-        handoff_percent=find_threshold(entry.handover, project.settings.runtime.relay),
-    )
-    archive = None
-    if isinstance(store, FileStore) and store.exists(agent.name):
-        archive = TranscriptArchive(store.folder(agent.name).transcripts)
-    return read_night(store, agent.name, around, archive)
+    return agent.night(clock.read_clock() - timedelta(hours=hours))
 
 
 def search_home(home: Home, words: str, file: str, agent: str) -> dict[str, Any]:

@@ -27,7 +27,6 @@ from rekindle.web.page_actions import (
     ActionRequest,
     PageActions,
     describe_commands,
-    run_command,
 )
 from rekindle.web.page_links import PageLinks, PageSessions
 from rekindle.web.project_rows import WebProjects, find_redaction
@@ -63,7 +62,7 @@ class WebApp:
             Route("/api/agent", self._of_agent(lambda agent, _: page_data.read_agent(agent))),
             Route("/api/night", self._of_agent(_read_night)),
             Route("/api/diff", self._of_agent(_read_diff)),
-            Route("/api/output", self._read_output),
+            Route("/api/output", self._of_agent(_read_output)),
             Route("/api/search", self._search),
             Route("/api/morning", self._read_morning),
             Route("/api/runs", self._read_runs),
@@ -118,14 +117,6 @@ class WebApp:
         events = self._hub.stream(request.headers.get("last-event-id", ""))
         return StreamingResponse(events, media_type="text/event-stream")
 
-    async def _read_output(self, request: Request) -> Response:
-        query = request.query_params
-        home = await asyncio.to_thread(self._projects.find, query.get("project", ""))
-        name = home.agent(query.get("agent", "")).name
-        words = ["logs", "--last", str(UI_OUTPUT_LINES), "--", name]
-        _, output = await run_command(home.path, words)
-        return _pack(encode_answer({"lines": output.splitlines()}, find_redaction(home)))
-
     async def _search(self, request: Request) -> Response:
         def search(query: QueryParams) -> bytes:
             home = self._projects.find(query.get("project", ""))
@@ -157,6 +148,10 @@ def _read_night(agent: Agent, query: QueryParams) -> AgentNight:
 def _read_diff(agent: Agent, query: QueryParams) -> dict[str, Any]:
     older, newer = (_parse_number(query.get(key)) for key in ("older", "newer"))
     return {"diff": agent.relay.diff(older, newer)}
+
+
+def _read_output(agent: Agent, _query: QueryParams) -> dict[str, Any]:
+    return {"lines": agent.output(UI_OUTPUT_LINES)}
 
 
 def _parse_number(text: str | None, most: int | None = None) -> int:

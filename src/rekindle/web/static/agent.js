@@ -63,15 +63,20 @@ export async function show(project, name) {
 /** Read the agent again, at most once per two seconds. */
 function refreshSoon() {
   if (timer) return;
-  timer = setTimeout(async () => {
+  timer = setTimeout(() => {
     timer = null;
-    try {
-      await Promise.all([readAgent(), readNight()]);
-      if (tab !== "transcript" && !find("dialog").open && !parts.panel.contains(document.activeElement)) drawTab();
-    } catch (error) {
-      tell(error.message, true);
-    }
+    const isUsed = find("dialog").open || parts.panel.contains(document.activeElement);
+    refresh(!isUsed && tab !== "transcript");
   }, 2000);
+}
+
+async function refresh(withTabs = true) {
+  try {
+    await Promise.all([readAgent(), readNight()]);
+    if (withTabs) drawTabs();
+  } catch (error) {
+    tell(error.message, true);
+  }
 }
 
 async function readAgent() {
@@ -91,7 +96,7 @@ function drawNight() {
   drawLines(parts.lines, night);
 }
 
-const about = (more = {}) => ({ ...names, ...more, done: refreshSoon });
+const about = (more = {}) => ({ ...names, ...more, done: () => refresh() });
 
 function drawHead() {
   const { row } = agent;
@@ -245,9 +250,11 @@ let watching = null;
 async function drawOutput(panel) {
   const { lines } = await read("/api/output", names);
   if (tab !== "output") return;
-  const atEnd = innerHeight + scrollY >= document.body.scrollHeight - 40;
-  panel.replaceChildren(lines.length ? h("pre", { class: "output" }, lines.join("\n")) : h("p", {}, "There is no output yet."));
-  if (atEnd) scrollTo(0, document.body.scrollHeight);
+  const before = panel.querySelector(".output");
+  const isAtEnd = !before || before.scrollTop + before.clientHeight > before.scrollHeight - 40;
+  const output = h("pre", { class: "output", tabindex: 0, "aria-label": "Output" }, lines.join("\n"));
+  panel.replaceChildren(lines.length ? output : h("p", {}, "There is no output yet."));
+  output.scrollTop = isAtEnd ? output.scrollHeight : before.scrollTop;
   clearTimeout(watching);
   watching = setTimeout(() => tab === "output" && !document.hidden && drawTab(), 3000);
 }

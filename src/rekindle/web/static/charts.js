@@ -15,8 +15,8 @@ export async function drawCharts(place, night) {
   const style = getComputedStyle(document.documentElement);
   const colour = (name) => style.getPropertyValue(name).trim();
   place.replaceChildren();
-  const boxes = charts.map((chart) => h("figure", { role: "img", "aria-label": chart.summary }, h("figcaption", {}, chart.title)));
-  place.append(...boxes);
+  const boxes = charts.map((chart) => h("div", { role: "img", "aria-label": chart.summary }));
+  place.append(...charts.map((chart, index) => h("figure", {}, h("figcaption", {}, chart.title), boxes[index])));
   for (const [index, chart] of charts.entries()) {
     const box = boxes[index];
     const axis = { stroke: colour("--dim"), grid: { stroke: colour("--line"), width: 1 }, ticks: { stroke: colour("--line") } };
