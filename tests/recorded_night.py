@@ -36,7 +36,10 @@ QUESTION = "Ten or a hundred updates an hour?"
 MANIFEST = """\
 version: 1
 agents:
-  trades: {harness: claude-code, budget: {usd: 10}}
+  trades:
+    harness: claude-code
+    budget: {usd: 10}
+    handover: {compaction: {trigger: "token_limit_70%"}}
   docs: {harness: codex, budget: {usd: 5}}
   api: {harness: gemini, budget: {usd: 8}}
   infra: {harness: claude-code, budget: {usd: 5}}

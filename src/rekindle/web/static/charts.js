@@ -51,7 +51,7 @@ function makeWindow(night) {
     push(data, seconds(point.at), point.percent, night.handoff_percent);
   }
   const most = Math.round(Math.max(...points.map((point) => point.percent)));
-  const limit = night.handoff_percent ? `, hand-off at ${night.handoff_percent} %` : "";
+  const limit = night.handoff_percent ? `, handoff at ${night.handoff_percent} %` : "";
   const summary = `Context window in percent: highest ${most} %${limit}.`;
   return { title: `Window${limit}`, summary, data, range: [0, 100], format: (value) => `${value} %` };
 }

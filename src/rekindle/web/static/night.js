@@ -7,7 +7,7 @@ const ROW = 26;
 const LANES = { session: ["session"], wait: ["wait", "safe", "question"] };
 const MARK_ROWS = [
   ["events", ["crash", "hang", "refused", "question", "answer"]],
-  ["hand-offs", ["handoff", "compaction"]],
+  ["handoffs", ["handoff", "compaction"]],
   ["relays", ["relay"]],
   ["cycles", ["cycle"]],
 ];
