@@ -325,6 +325,14 @@ OUTPUTS = {
             "none.",
         },
     ),
+    "budget": Output(
+        "With an option, the caps are the new ones.",
+        {
+            "agent": AGENT,
+            "caps": "The caps of the run: `usd`, `tokens` and `hours`, each null if it has none.",
+            "spent": "The run's spending so far, with the same keys.",
+        },
+    ),
     "handoff": Output("", {"agent": AGENT, "asked": "`handoff`."}),
     "hooks install": Output(
         "With `--all`, `hooks` has one entry for each settings file.",

@@ -6,7 +6,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from rekindle.api import answer_questions, restart_agents, start_agents, stop_agents
+from rekindle.api import answer_questions, budgets, restart_agents, start_agents, stop_agents
 from rekindle.api.decisions import AgentDecisions
 from rekindle.api.hand_off import request_handoff
 from rekindle.api.loops import AgentLoops
@@ -14,6 +14,7 @@ from rekindle.api.relays import AgentRelays
 from rekindle.api.restart_agents import RestartResult
 from rekindle.documents.events import Event, QuestionAnswered
 from rekindle.documents.events.event import UnknownEvent
+from rekindle.documents.manifest_keys import Budget
 from rekindle.documents.screens.agent_row import AgentRow, AgentState
 from rekindle.errors import UnknownQuestionError, WaitTimeoutError
 from rekindle.policy.settings.runtime_settings import POLL_SECONDS
@@ -130,6 +131,22 @@ class Agent:
             answer_questions.send_message(selected, words)
             return None
         return answer_questions.record_answer(selected, asked, words, home.operator)
+
+    def budget(self) -> budgets.RunBudget:
+        """Return the caps of the agent's run, and its spending."""
+        return budgets.read_budget(self.home, self.name)
+
+    def raise_budget(
+        self, *, usd: float | None = None, tokens: int | None = None, hours: float | None = None
+    ) -> budgets.RunBudget:
+        """Raise caps of the agent's run. The next run has the caps in rekindle.yaml again.
+
+        Raises:
+            UsageError: The agent does not have this cap, or the new cap is not above it.
+            AgentError: The agent has no run, or asks whether to raise its budget.
+        """
+        self._require_operator("budget")
+        return budgets.raise_budget(self.home, self.name, Budget(usd, tokens, hours))
 
     def wait(
         self,

@@ -86,7 +86,8 @@ def _describe_event(event: AnyEvent | UnknownEvent) -> str:  # noqa: PLR0911 - o
         case events.RunEnded():
             return event_texts.describe_stop(event)
         case (
-            events.DesiredSet()
+            events.BudgetRaised()
+            | events.DesiredSet()
             | events.PersonAnswered()
             | events.RestartRequested()
             | events.WorkRewound()

@@ -33,6 +33,9 @@ COMMAND_GROUPS: dict[str, dict[str, CommandEntry]] = {
         "handoff": CommandEntry(
             "running.handoff_command:handoff", "Continue an agent's work in a fresh session."
         ),
+        "budget": CommandEntry(
+            "running.budget_command:budget", "Show an agent's budget, or raise it."
+        ),
         "answer": CommandEntry("running.answer_commands:answer", "Answer an agent's question."),
         "approve": CommandEntry("running.answer_commands:approve", "Answer yes to a question."),
         "deny": CommandEntry("running.answer_commands:deny", "Answer no to a question."),

@@ -335,7 +335,7 @@ def test_a_forged_line_in_the_log_ends_the_agent(project):
     project("up", "trades")
     project.wait_for_launch("trades")
     log = project.path / ".rekindle/agents/trades/ops.jsonl"
-    forged = b'{"v":1,"seq":999,"gen":9,"ts":"2036-01-01T00:00:00Z","kind":"budget.raised"}\n'
+    forged = b'{"v":1,"seq":999,"gen":9,"ts":"2036-01-01T00:00:00Z","kind":"budget.lifted"}\n'
     with log.open("ab") as file:
         file.write(forged)
     project.place.wait_for(lambda: not project.pids("agent.py"))

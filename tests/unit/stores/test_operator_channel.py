@@ -37,6 +37,7 @@ def commands(clock):
             ts=clock(), question="q1", effect="continue", choice="yes", budget={"usd": 1000.0}
         ),
         events.HandoffRequested(ts=clock()),
+        events.BudgetRaised(ts=clock(), usd=1000.0),
     ]
 
 

@@ -48,6 +48,7 @@ from rekindle.documents.events.handoff_events import (
 )
 from rekindle.documents.events.operator_events import (
     AnswerEffect,
+    BudgetRaised,
     DesiredSet,
     HandoffRequested,
     PersonAnswered,
@@ -106,6 +107,7 @@ __all__ = [
     "BriefCommitted",
     "BriefMade",
     "BriefedPosition",
+    "BudgetRaised",
     "CallRefused",
     "CheckpointCommitted",
     "CycleEnded",
@@ -170,6 +172,7 @@ OPERATOR_COMMANDS = (
     PersonAnswered,
     QuestionAnswered,
     HandoffRequested,
+    BudgetRaised,
 )
 """The operator's commands. Records of these kinds count only if they come from outside the
 workspace.
@@ -218,6 +221,7 @@ AnyEvent = (
     | WindowSizeReported
     | WindowMeasured
     | HandoffRequested
+    | BudgetRaised
     | HandoffTriggered
     | HandoffResumed
     | HandoffFailed

@@ -100,3 +100,18 @@ class WorkRewound(Event, frozen=True, kw_only=True, tag="work.rewound"):
 
 class HandoffRequested(Event, frozen=True, kw_only=True, tag="handoff.requested"):
     summary = "The operator asked for a handoff to a fresh session."
+
+
+class BudgetRaised(Event, frozen=True, kw_only=True, tag="budget.raised"):
+    summary = "The operator raised the caps of the current run."
+    usd: float | None = None
+    """New cap in dollars, or None for no change."""
+    tokens: int | None = None
+    """New cap in tokens, or None for no change."""
+    hours: float | None = None
+    """New cap in hours, or None for no change."""
+    by: str = ""
+    """User who raised them."""
+    host: str = ""
+    origin: str = ""
+    """Where the command came from: command or program."""

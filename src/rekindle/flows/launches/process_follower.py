@@ -228,7 +228,7 @@ class ProcessFollower:
             usd, billed = self._meter.estimate(), self._watched.billed
             if words := self.fruitless.reached(usd, billed=billed):
                 self._end_process(LaunchExit("interrupted", words))
-        cap = self._agent.budget
+        cap = budget.raise_caps(self._agent.budget, self._run.raised_caps())
         if cap is None:
             return
         spent, began = self._meter.certain(), self._run.began_at

@@ -196,7 +196,8 @@ def _read_simple(event: AnyEvent | UnknownEvent) -> Iterator[TimelineMoment]:
         case events.RelayCommitted():
             yield _make_moment(event, "relay", f"new relay by {event.by}: {event.headline}")
         case (
-            events.DesiredSet()
+            events.BudgetRaised()
+            | events.DesiredSet()
             | events.PersonAnswered()
             | events.RestartRequested()
             | events.WorkRewound()

@@ -6,12 +6,18 @@
 from datetime import datetime
 
 from rekindle.documents import events
+from rekindle.documents.manifest_keys import Budget
 from rekindle.formats.identifiers import to_one_line
 from rekindle.policy.exits import explain_reasons, stop_reasons
+from rekindle.policy.supervision.budget import describe_budget
 from rekindle.thresholds.screens import REPORT_CHARACTERS
 
 OperatorAction = (
-    events.DesiredSet | events.PersonAnswered | events.RestartRequested | events.WorkRewound
+    events.BudgetRaised
+    | events.DesiredSet
+    | events.PersonAnswered
+    | events.RestartRequested
+    | events.WorkRewound
 )
 
 
@@ -44,6 +50,9 @@ def describe_action(event: OperatorAction) -> str:  # noqa: PLR0911 - one return
             return f"you answered: {to_one_line(event.text, REPORT_CHARACTERS)}"
         case events.RestartRequested(once=False):
             return f"you restarted it{' in a fresh session' if event.fresh else ''}"
+        case events.BudgetRaised():
+            caps = Budget(event.usd, event.tokens, event.hours)
+            return f"you raised its budget: the run {describe_budget(caps)}"
         case events.WorkRewound():
             return f"you rewound the work tree to {event.snapshot} ({event.occasion})"
         case _:

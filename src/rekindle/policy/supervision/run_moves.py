@@ -30,6 +30,7 @@ from rekindle.policy.projection.sessions import LaunchRecord
 from rekindle.policy.settings.runtime_settings import RuntimeSettings
 from rekindle.policy.supervision import budget
 from rekindle.policy.supervision.budget import RunSpending
+from rekindle.policy.supervision.raised_caps import RaisedCap, add_caps
 from rekindle.thresholds.sandbox_limits import REFUSED_HOSTS
 
 SETTINGS_REASON: Final = "settings"
@@ -94,14 +95,6 @@ class RefusedHost(msgspec.Struct, frozen=True, order=True):
     host: str
 
 
-class RaisedCap(msgspec.Struct, frozen=True, order=True):
-    """A cap that the operator set for this run, and the log position of that command."""
-
-    unit: str
-    seq: int
-    amount: float
-
-
 class RunState(msgspec.Struct, frozen=True):
     command: OperatorCommand | None = None
     """The operator's last command, `running` or `stopped`."""
@@ -157,6 +150,11 @@ class RunState(msgspec.Struct, frozen=True):
         """Return the wait that began after the last launch (log position `last_seq`), or None."""
         wait = self.waiting
         return wait if wait is not None and wait.seq > max(self.since, last_seq) else None
+
+    def is_overruled(self, launch: LaunchRecord) -> bool:
+        """Return whether the operator gave a command that makes the launch's exit irrelevant."""
+        is_raised = launch.exit == "budget" and any(cap.seq > launch.seq for cap in self.raised)
+        return launch.seq <= self.since or is_raised
 
     def run_spending(self) -> RunSpending:
         return self.spent if self.spent.seq > self.began else RunSpending()
@@ -222,7 +220,7 @@ def decide_next_move(  # noqa: PLR0911 - one return per deciding fact
     cap = budget.raise_caps(cap, run.raised_caps())
     if words := budget.describe_reached_cap(run.run_spending(), cap, began=run.began_at, now=now):
         return StopRun("budget", words)
-    recent = [launch for launch in launches if launch.seq > run.since]
+    recent = [launch for launch in launches if not run.is_overruled(launch)]
     verdict = restart.decide_restart(
         recent,
         now=now,
@@ -337,9 +335,7 @@ def apply_answer(run: RunState, event: events.QuestionAnswered) -> RunState:
     if event.effect == "restart":
         seq = event.seq
         run = change(run, restarted=max(run.restarted, seq), intervened=max(run.intervened, seq))
-    caps = [RaisedCap(unit, event.seq, amount) for unit, amount in event.budget.items()]
-    last = {cap.unit: cap for cap in sorted({*run.raised, *caps})}
-    return change(run, raised=tuple(last.values()))
+    return change(run, raised=add_caps(run.raised, event.seq, event.budget))
 
 
 def apply_event(run: RunState, event: object) -> RunState:  # noqa: C901, PLR0911, PLR0912 - one case per kind
@@ -353,6 +349,9 @@ def apply_event(run: RunState, event: object) -> RunState:  # noqa: C901, PLR091
             return change(run, restarted=max(run.restarted, event.seq), intervened=intervened)
         case events.RestartRequested():
             return change(run, restarted=max(run.restarted, event.seq))
+        case events.BudgetRaised():
+            caps = {"usd": event.usd, "tokens": event.tokens, "hours": event.hours}
+            return change(run, raised=add_caps(run.raised, event.seq, caps))
         case events.RunEnded():
             return change(run, ended=max(run.ended, LogPosition(event.seq, event.why, event.words)))
         case events.SafeModeEntered():

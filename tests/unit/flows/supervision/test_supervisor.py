@@ -516,6 +516,23 @@ def test_a_command_during_the_start_of_a_supervisor_is_the_later_one(life):
     assert len(life.logged(events.DesiredSet)) == 3
 
 
+def test_a_budget_is_raised_while_the_agent_runs(life):
+    """The session that is running continues, up to the new cap."""
+    life.facts = {"budget": Budget(tokens=100)}
+    asked = []
+
+    def raise_cap():
+        life.store.submit("a", events.BudgetRaised(ts=life.clock(), tokens=200))
+
+    def look():
+        asked.append(list(life.asked))
+
+    life.plays = [("crash", used(60), 60, raise_cap, 60, used(90), 60, look, used(50), 60)]
+    assert life.run() == "budget"
+    assert (asked, life.asked) == ([[]], ["ask"])
+    assert life.known.raised_caps() == {"tokens": 200}
+
+
 def test_a_budget_is_not_kept_to_within_a_tool_call(life):
     life.facts = {"budget": Budget(tokens=100)}
     asked = []

@@ -25,6 +25,10 @@ AT = datetime(2026, 4, 9, 1, 0, tzinfo=UTC)
         (events.RestartRequested(ts=AT, fresh=True), "you restarted it in a fresh session"),
         (events.RestartRequested(ts=AT, once=True), ""),
         (
+            events.BudgetRaised(ts=AT, usd=20.0, tokens=2_000_000),
+            "you raised its budget: the run ends after $20 or 2,000,000 tokens",
+        ),
+        (
             events.WorkRewound(
                 ts=AT, snapshot="a/3", commit="c", occasion="cycle 3, start", saved="a/4"
             ),

@@ -26,6 +26,7 @@ from rekindle.policy.settings.runtime_settings import (
     RuntimeSettings,
 )
 from rekindle.policy.supervision.budget import RunSpending
+from rekindle.policy.supervision.raised_caps import RaisedCap
 from rekindle.policy.supervision.run_moves import (
     CloseCycle,
     CycleLimit,
@@ -34,7 +35,6 @@ from rekindle.policy.supervision.run_moves import (
     OperatorCommand,
     PendingWait,
     ProgressBounds,
-    RaisedCap,
     RefusedCallCount,
     RunState,
     decide_next_move,
@@ -325,6 +325,21 @@ def test_the_effect_of_an_answer(event, expected):
     for name in names:
         default = nothing.get(name, 0)
         assert getattr(run, name) == expected.get(name, default), name
+
+
+def test_a_raised_budget_counts_like_an_answer_but_starts_nothing():
+    run = folded(STARTED, events.BudgetRaised(ts=NOW, usd=5.0, tokens=9, by="ann"))
+    assert run.raised_caps() == {"usd": 5.0, "tokens": 9}
+    assert (run.desired, run.wanted, run.restarted) == ("", 0, 0)
+    assert folded(events.BudgetRaised(ts=NOW, usd=5.0), STARTED).raised_caps() == {}
+
+
+@pytest.mark.parametrize(("seq", "moves"), [(2, ResumeSession), (4, EnterSafeMode)])
+def test_a_raise_overrules_the_limit_of_the_session_before(seq, moves):
+    """The CLI enforces the cap that it was started with."""
+    run = folded(STARTED, said("running"), events.BudgetRaised(ts=NOW, usd=5.0))
+    assert isinstance(move(run, attempt("budget", seq=seq), cap=Budget(usd=1.0)), moves)
+    assert isinstance(move(run, attempt("auth", seq=2), cap=Budget(usd=1.0)), EnterSafeMode)
 
 
 def test_the_last_raise_of_a_cap_counts():

@@ -214,6 +214,7 @@ def decisions(clock):
         events.RestartRequested(ts=clock(), fresh=True),
         events.PersonAnswered(ts=clock(), text="yes, deploy it"),
         events.HandoffRequested(ts=clock()),
+        events.BudgetRaised(ts=clock(), usd=1e6),
         events.QuestionAsked(
             ts=clock(), **question, choices=("raise",), default="raise", deadline=clock()
         ),
