@@ -39,7 +39,7 @@ def test_a_night_has_spans_marks_lines_and_points(page):
     assert any("crashed" in line["text"] for line in night["lines"])
     assert night["window"]
     assert night["spend"]
-    assert night["handoff_percent"] == 80
+    assert night["handoff_percent"] == 70
 
 
 def test_a_shorter_night_has_fewer_lines(page):
