@@ -7,10 +7,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from rekindle.api import answer_questions, budgets, restart_agents, start_agents, stop_agents
+from rekindle.api.agent_relays import AgentRelays
 from rekindle.api.decisions import AgentDecisions
 from rekindle.api.hand_off import request_handoff
 from rekindle.api.loops import AgentLoops
-from rekindle.api.relays import AgentRelays
 from rekindle.api.restart_agents import RestartResult
 from rekindle.documents.events import Event, QuestionAnswered
 from rekindle.documents.events.event import UnknownEvent
