@@ -95,7 +95,7 @@ function showProblem(dialog, text) {
 }
 
 function renderCommand(name, about, text) {
-  const words = server.actions[name].map((word) => ({ AGENT: about.agent, ID: about.target || about.agent, TEXT: text || "TEXT" })[word] ?? word);
+  const words = server.actions[name].map((word) => ({ AGENT: about.agent, ID: about.target || about.agent, TEXT: text || "TEXT", SHA256: about.base })[word] ?? word);
   const folder = about.folder ? `cd ${quote(about.folder)} && ` : "";
   return `${folder}rekindle ${words.map(quote).join(" ")}`;
 }
