@@ -19,7 +19,7 @@ from rekindle.web.project_rows import WebProjects
 
 ActionName = Literal[
     "answer", "hand off", "stop", "restart", "fresh restart", "start",
-    "resolve", "edit relay",
+    "resolve", "edit relay", "raise budget",
 ]  # fmt: skip
 
 
@@ -34,7 +34,7 @@ class ActionRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     target: str = ""
     """Id of a question or an open loop."""
     text: str = ""
-    """Answer, reason or relay."""
+    """Answer, reason, relay or amount."""
     base: str = ""
     """Hash of the relay that was edited."""
 
@@ -73,6 +73,10 @@ ACTIONS: dict[ActionName, ActionCommand] = {
         lambda request: [
             *("resolve", "--agent", request.agent, "--", request.target, request.text)
         ],
+        needs_text=True,
+    ),
+    "raise budget": ActionCommand(
+        lambda request: ["budget", "--usd", request.text.strip(), "--", request.agent],
         needs_text=True,
     ),
     "edit relay": ActionCommand(

@@ -82,6 +82,16 @@ def test_a_project_without_pipelines_has_no_runs(page):
     assert read(page, "/api/runs") == {"runs": []}
 
 
+def test_a_raised_budget_is_shown(page):
+    asked = {"id": "1", "project": "shop", "agent": "trades", "action": "raise budget"}
+    result = page.post("/api/act", json={**asked, "text": "25"}).json()
+    assert result["code"] == 0, result
+    assert result["command"] == "rekindle budget --usd 25 trades"
+    assert read(page, f"/api/agent?{TRADES}")["row"]["spend"]["usd_cap"] == 25
+    wrong = page.post("/api/act", json={**asked, "id": "2", "text": "--help"}).json()
+    assert wrong["code"] == 2
+
+
 class TestRuns:
     @pytest.fixture
     def project(self, make_run, tmp_path):
