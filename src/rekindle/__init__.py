@@ -19,6 +19,7 @@ __all__ = [
     "Row",
     "WaitTimeoutError",
     "connect",
+    "run",
 ]
 
 TYPE_CHECKING = False  # type checkers take it as true; `typing` would be slow to import
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from rekindle.api.home import Home
     from rekindle.api.home import Home as connect  # noqa: N813 - a function to its callers
     from rekindle.api.operator import Operator
+    from rekindle.api.run_agent import run
     from rekindle.documents.manifest_keys import Budget
     from rekindle.documents.screens.agent_row import AgentRow as Row
     from rekindle.errors import RekindleError, WaitTimeoutError
@@ -42,6 +44,7 @@ _MODULES = {
     "Row": ("documents.screens.agent_row", "AgentRow"),
     "WaitTimeoutError": ("errors", "WaitTimeoutError"),
     "connect": ("api.home", "Home"),
+    "run": ("api.run_agent", "run"),
 }
 """The module and the name of each public object."""
 

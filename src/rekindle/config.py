@@ -88,7 +88,12 @@ def load_project(start: Path) -> Project:
     folder = find_project(start)
     if folder is None:
         raise ManifestMissingError(str(start))
-    parsed, marked = manifest.read_manifest(read_manifest_text(folder))
+    return make_project(folder, read_manifest_text(folder))
+
+
+def make_project(folder: Path, text: str) -> Project:
+    """Return a project in a folder, with a manifest that need not be there."""
+    parsed, marked = manifest.read_manifest(text)
     _require_pipelines(parsed, marked)
     resolved = runtime_settings.resolve_settings(marked)
     _require_zone(resolved.runtime.brief.zone, marked)

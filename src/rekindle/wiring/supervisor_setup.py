@@ -97,10 +97,11 @@ def run_supervisor(
     program: tuple[str, ...] = (),
     cycles: int | None = None,
     unbounded: bool = False,
+    load: Callable[[Path], Project] = load_project,
 ) -> RunResult:
     """Run an agent's supervisor until it ends. `program` replaces the CLI's own program.
 
-    `unbounded` lifts the limits on work without progress.
+    `unbounded` lifts the limits on work without progress. `load` reads the project again.
     """
     agent = _make_agent(project, store, name, program, cycles, on_this_host=not for_watchdog)
     if not (for_watchdog or for_up):
@@ -115,7 +116,7 @@ def run_supervisor(
 
     def reload_spec() -> AgentSpec | None:
         try:
-            reloaded = load_project(project.path)
+            reloaded = load(project.path)
             if trust_checks.explain_unaccepted(reloaded, name):
                 return None  # the agent stays in safe mode until `restart` accepts the change
             new_spec = _make_agent(reloaded, store, name, program, cycles)
@@ -129,7 +130,7 @@ def run_supervisor(
 
     def find_unaccepted() -> str:
         try:
-            return trust_checks.explain_unaccepted(load_project(project.path), name)
+            return trust_checks.explain_unaccepted(load(project.path), name)
         except (RekindleError, KeyError) as error:
             return f"rekindle.yaml cannot be read: {error}"
 

@@ -46,6 +46,7 @@ def test_the_public_names_are_a_promise():
         "Row",
         "WaitTimeoutError",
         "connect",
+        "run",
     ]
     for name in rekindle.__all__:
         assert getattr(rekindle, name).__module__.startswith("rekindle.")
