@@ -5,6 +5,7 @@ that reads slowly skips events: as soon as it is ready, it gets the newest rows.
 """
 
 import asyncio
+import logging
 import time
 from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping
 from typing import Protocol
@@ -19,6 +20,7 @@ from rekindle.thresholds.web_limits import (
     UI_IDLE_SECONDS,
 )
 
+_LOG = logging.getLogger("rekindle")
 ALIVE = b": alive\n\n"
 """Comment that tells a page that the server is still running."""
 
@@ -45,6 +47,8 @@ class RowHub:
         """Event that leads from the previous version to this one."""
         self._whole: tuple[int, bytes] = (0, b"")
         """Event with all rows, and its version."""
+        self._is_current = False
+        """Whether the last check succeeded."""
         self._pages = 0
         self._is_due = asyncio.Event()
         self._changed = asyncio.Event()
@@ -57,7 +61,13 @@ class RowHub:
                 await self._is_due.wait()
                 self._is_due.clear()
             began, version = time.monotonic(), self._version
-            await self._read_rows()
+            try:
+                await self._read_rows()
+                self._is_current = True
+            except Exception:  # noqa: BLE001 - the next check may succeed
+                # The pages get no sign of life until a check succeeds, and show that to the user.
+                self._is_current = False
+                _LOG.exception("the agents could not be read")
             is_idle = version == self._version
             interval = min(interval * UI_BACK_OFF, UI_IDLE_SECONDS) if is_idle else UI_CHECK_SECONDS
             pause = max(interval, (time.monotonic() - began) / UI_CHECK_SHARE)
@@ -118,7 +128,7 @@ class RowHub:
                 if sent != self._version:
                     event, sent = self._find_event(sent), self._version
                     yield event
-                elif not await _wait(self._changed, UI_ALIVE_SECONDS):
+                elif not await _wait(self._changed, UI_ALIVE_SECONDS) and self._is_current:
                     yield ALIVE
         finally:
             self._pages -= 1

@@ -184,3 +184,26 @@ def test_nothing_is_read_while_there_are_no_pages(monkeypatch):
         assert source.reads <= reads + 1
 
     run(test, hub)
+
+
+class FailingSource(Source):
+    """Rows that cannot be read the first time."""
+
+    def read(self):
+        if not self.reads:
+            self.reads += 1
+            raise OSError
+        yield from super().read()
+
+
+def test_a_failed_check_is_repeated_and_there_is_no_sign_of_life_before(monkeypatch):
+    monkeypatch.setattr(row_hub, "UI_ALIVE_SECONDS", 0.001)
+    monkeypatch.setattr(row_hub, "UI_CHECK_SECONDS", 0.1)
+    source = FailingSource({"a": 1})
+    hub = RowHub(source, "run")
+
+    async def test():
+        _, event = await read_event(hub.stream())
+        assert (event["rows"], source.reads) == ([1], 2)
+
+    run(test, hub)

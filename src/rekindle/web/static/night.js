@@ -30,14 +30,14 @@ export function drawTimeline(place, night) {
     const row = span.lane === "session" ? 0 : 1;
     const [from, to] = [x(span.start), x(span.end || night.until)];
     const text = `${span.lane} ${clock(span.start)}–${span.end ? clock(span.end) : ""} ${span.text}`;
-    const isBad = span.exit && !["clean", "handoff", "stopped"].includes(span.exit);
+    const isBad = ["crash", "hang"].includes(span.exit);
     parts.push(svg("rect", { class: `span span-${span.lane}${isBad ? " span-bad" : ""}`, x: from, y: top + row * ROW + 4, width: Math.max(2, to - from - 1), height: ROW - 10, rx: 2 }, svg("title", {}, text)));
   }
   for (const mark of night.marks) {
     const row = MARK_ROWS.findIndex(([, kinds]) => kinds.includes(mark.kind));
     if (row < 0) continue; // the wait's own span shows it
     const text = [clock(mark.at), mark.kind, mark.verdict, mark.percent ? `${Math.round(mark.percent)} %` : "", mark.text].filter(Boolean).join(" ");
-    const glyph = mark.kind === "cycle" ? (mark.verdict === "progress" ? "▪" : "▫") : GLYPHS[mark.kind];
+    const glyph = mark.kind === "cycle" ? (["progress", ""].includes(mark.verdict) ? "▪" : "▫") : GLYPHS[mark.kind];
     parts.push(svg("text", { class: `mark mark-${mark.kind}`, x: x(mark.at), y: top + (row + 2) * ROW + 17, "text-anchor": "middle" }, glyph, svg("title", {}, text)));
   }
   const summary = `Timeline from ${clock(start)} to ${clock(end)}. The list below describes the same events.`;
