@@ -44,3 +44,11 @@ def is_shown(shown, printed):
         return False
     rest = shown[at + 1 :]
     return any(is_shown(rest, printed[start:]) for start in range(at, len(printed) + 1))
+
+
+def join_python(text: str, word: str, *, only: bool = False) -> str:
+    """Join the Python blocks: those without a word and, or `only`, those with this word."""
+    kept = ([word],) if only else ([], [word])
+    return "\n".join(
+        body for kind, words, body in blocks(text) if kind == "python" and words in kept
+    )
