@@ -17,8 +17,8 @@ from rekindle.policy.settings.runtime_settings import Settings
 from rekindle.stores.files import FileStore
 
 pytest_plugins = ["prerequisites", "starved", "chromium", "loopback.fixtures", "fleet.engine"]
-"""The marker `needs`, timings on a starved machine, and fixtures for a browser, the real agent CLIs,
-the models behind them, and the real engine of a fleet.
+"""The marker `needs`, timings on a starved machine, and fixtures for a browser, the real agent
+CLIs, the models behind them, and the real engine of a fleet.
 """
 
 hypothesis_settings.register_profile("steady", derandomize=True, deadline=None, max_examples=40)

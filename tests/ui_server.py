@@ -4,6 +4,7 @@ import contextlib
 import http.client
 import json
 import os
+import socket
 import subprocess
 import sys
 import threading
@@ -11,7 +12,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
 
 from rekindle.web.page_links import PageLinks
 
@@ -48,6 +48,18 @@ class UiServer:
         assert answer.status == 200
         return str(json.loads(answer.body)["session"])
 
+    def open_stream(self, session: str, *, buffer: int | None = None) -> socket.socket:
+        """Open the stream of all rows without a browser."""
+        client = socket.socket()
+        if buffer:
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
+        client.settimeout(PATIENCE)
+        client.connect(("127.0.0.1", self.port))
+        lines = ["GET /api/stream HTTP/1.1", f"Host: 127.0.0.1:{self.port}"]
+        lines += [f"Authorization: Bearer {session}", "", ""]
+        client.sendall("\r\n".join(lines).encode())
+        return client
+
     def own_headers(self, session: str = "") -> dict[str, str]:
         """Return the headers of a request that the server's own page sends."""
         sent = {"Origin": self.origin, "Sec-Fetch-Site": "same-origin"}
@@ -73,6 +85,16 @@ class Answer:
     body: bytes
 
 
+def read_until(client: socket.socket, end: bytes) -> bytes:
+    """Read from a stream until a text has arrived."""
+    read = bytearray()
+    while end not in read[-100_000:]:
+        part = client.recv(65_536)
+        assert part
+        read += part
+    return bytes(read)
+
+
 @contextlib.contextmanager
 def supervise_elsewhere(project: Path) -> Iterator[None]:
     """Hold the supervisor locks of a recorded night in another process, until the block ends.
@@ -96,9 +118,11 @@ def supervise_elsewhere(project: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def serve_pages(project: Path, *options: str, program: tuple[str, ...] = COMMAND) -> Iterator[Any]:
-    """Run `rekindle ui` on a free port, until the block ends."""
-    argv = [*program, "--port", "0", "--no-open", *options]
+def serve_pages(
+    project: Path, *options: str, program: tuple[str, ...] = (*COMMAND, "--port", "0", "--no-open")
+) -> Iterator[UiServer]:
+    """Run `rekindle ui`, or another program like it, on a free port until the block ends."""
+    argv = [*program, *options]
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
     with subprocess.Popen(
         argv, cwd=project, env=environment, stdout=subprocess.PIPE, text=True

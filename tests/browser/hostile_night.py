@@ -1,4 +1,4 @@
-"""A recorded night in which every text of an agent or a person contains markup that runs a script."""
+"""A night in which every text of an agent or a person contains markup that runs a script."""
 
 from pathlib import Path
 

@@ -31,7 +31,7 @@ async ([address, type, body, headers]) => {
   }
 }
 """  # noqa: E501
-READ_TOKEN = 'localStorage.getItem("rekindle.session")'
+STORED = 'localStorage.getItem("rekindle.session")'
 
 
 def send(page, address, *, body=None, content_type="", headers=None):
@@ -124,11 +124,11 @@ def test_a_page_of_another_server_cannot_read(ui, plain, visit, name):
     """A page on another port gets no data, no token, no script and no frame."""
     visitor = visit()
     own = open_agents(visitor, ui)
-    token = own.evaluate(READ_TOKEN)
+    token = own.evaluate(STORED)
     assert token
     assert visitor.context.cookies() == []
     page = visitor.open(f"{plain.name_origin(name)}/")
-    assert page.evaluate(READ_TOKEN) is None
+    assert page.evaluate(STORED) is None
     plain.headers = {"Access-Control-Allow-Origin": "*"}
     assert send(page, f"{plain.origin}/") == [200, plain.page.decode()]
     for path in (*PAGES, *list_paths(writes=False)):
@@ -188,7 +188,7 @@ def test_another_user_cannot_find_a_link(ui):
 def test_text_that_is_not_json_is_refused(ui, visit):
     """Even our own page can send only JSON."""
     page = open_agents(visit(), ui)
-    headers = {"Authorization": f"Bearer {page.evaluate(READ_TOKEN)}"}
+    headers = {"Authorization": f"Bearer {page.evaluate(STORED)}"}
     for kind in ("text/plain", "application/x-www-form-urlencoded", "text/json", "*/*"):
         reply = send(page, "/api/act", body=make_answer(), content_type=kind, headers=headers)
         assert reply[0] == 415
@@ -205,7 +205,7 @@ def test_a_link_opens_the_pages_once(ui, visit):
     assert first.url == f"{ui.origin}/", "the token is not in the address"
     second = visit().open(link)
     second.wait_for_selector("h1:text('This page needs a new link')")
-    assert second.evaluate(READ_TOKEN) is None
+    assert second.evaluate(STORED) is None
     first.reload()
     first.wait_for_selector("tr[data-key]")
 

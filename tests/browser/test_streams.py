@@ -1,28 +1,15 @@
 """Many tabs, slow readers, and the end of the server while pages are open."""
 
-import json
 import signal
-import socket
-import threading
 
-import pytest
-
+from many_rows import PROGRAM, show_version
 from rekindle.api.home import Home
 from rekindle.documents import events
 from rekindle.system import clock
-from ui_server import PATIENCE, serve_pages
+from ui_server import PATIENCE, read_until, serve_pages
 
 TABS = 8
 """A browser opens at most six connections to one server."""
-
-
-def open_stream(server, session):
-    """Open the stream of all rows without a browser."""
-    client = socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE)
-    lines = ["GET /api/stream HTTP/1.1", f"Host: 127.0.0.1:{server.port}"]
-    lines += [f"Authorization: Bearer {session}", "", ""]
-    client.sendall("\r\n".join(lines).encode())
-    return client
 
 
 def ask_again(project, question):
@@ -51,26 +38,34 @@ def test_eight_tabs_show_every_change(ui, visit):
     assert visitor.errors == []
 
 
-def test_the_server_ends_while_a_page_is_open(night, visit):
-    """SIGTERM ends the server although streams are open, and the page says that it is not live."""
+def test_the_server_ends_while_a_page_is_open(night, visit, capfd):
+    """SIGTERM ends the server quietly while streams are open, and the page shows that it ended."""
     with serve_pages(night) as server:
         page = visit().open(server.link)
         page.wait_for_selector("#live:text('live')")
-        with open_stream(server, server.open_session()) as client:
+        with server.open_stream(server.open_session()) as client:
             assert b"event: rows" in read_until(client, b"event: rows")
             server.process.send_signal(signal.SIGTERM)
             # Without a limit, the server would wait for both streams forever.
-            assert server.process.wait(PATIENCE) == 0
+            assert server.process.wait(PATIENCE) == -signal.SIGTERM
             assert client.recv(1) == b""
-        page.clock.install()
-        page.clock.run_for(30_000)
+        assert capfd.readouterr().err == ""
+        page.evaluate("() => { const before = Date.now; Date.now = () => before() + 60_000; }")
         page.wait_for_selector("#banner:text('No updates')")
 
 
-def read_until(client, end):
-    read = b""
-    while end not in read:
-        part = client.recv(65_536)
-        assert part
-        read += part
-    return read
+def test_a_slow_reader_does_not_delay_others(tmp_path):
+    """A page that reads nothing misses changes, but the others see them."""
+    with serve_pages(tmp_path, "30000", program=PROGRAM) as server:
+        session = server.open_session()
+        slow = [server.open_stream(session, buffer=4096) for _ in range(3)]
+        with server.open_stream(session) as client:
+            read_until(client, b'"agent":"agent-29999"')
+            for version in range(1, 4):
+                show_version(tmp_path, version)
+                assert read_until(client, b"version %d:" % version)
+        for stream in slow:
+            read = read_until(stream, b"version 3:")
+            assert b'"agent":"agent-29999"' in read
+            assert b"version 2:" not in read, "the change that it did not read is skipped"
+            stream.close()

@@ -1,5 +1,6 @@
 """Run the web server on 127.0.0.1 until a signal ends it."""
 
+import logging
 import socket
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +12,15 @@ from rekindle.web.project_rows import WebProjects
 from rekindle.web.web_app import make_app
 
 _ADDRESS = "127.0.0.1"
+
+
+class PageServer(uvicorn.Server):
+    """A server that ends without tracebacks while pages are open."""
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        # The streams of open pages never end, so uvicorn cancels them, and reports each one.
+        logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
+        await super().shutdown(sockets)
 
 
 def run_server(
@@ -49,4 +59,4 @@ def run_server(
         )
         with links.hold():
             tell(links.make_link(proxy))
-            uvicorn.Server(settings).run(sockets=[listening])
+            PageServer(settings).run(sockets=[listening])
