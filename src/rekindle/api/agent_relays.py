@@ -155,7 +155,7 @@ class AgentRelays:
             if time.monotonic() >= deadline:
                 return False
             time.sleep(STOP_POLL_SECONDS)
-        self._require_committed(files, before)
+        self._require_committed(files, before, record.text)
         return True
 
     def _list_since(
@@ -173,23 +173,30 @@ class AgentRelays:
     def _has_decided(self, files: FileStore, seq: int) -> bool:
         return files.read(self._agent).proposed is None and any(self._list_since(files, seq))
 
-    def _require_committed(self, files: FileStore, seq: int) -> None:
+    def _require_committed(self, files: FileStore, seq: int, text: str) -> None:
+        """Raise an error if this text was refused. Other writers' relays may be in the log too."""
+        from rekindle.stores.files.document_writer import find_archived_digest  # noqa: PLC0415 - only writers need it
+
+        digest = find_archived_digest(text.encode())
         for event in self._list_since(files, seq):
-            if isinstance(event, DocumentRejected):
+            if isinstance(event, DocumentRejected) and digest in event.path:
                 raise CheckFailedError(
                     f"the relay was not saved: {event.reason}",
                     hint=f"your text is in {event.path}; repeat the edit on the current relay",
                 )
-            if event.by == "person":
-                return
 
     @contextmanager
     def edit(self) -> Iterator[RelayDraft]:
         """Change the relay, unless it is replaced by another one in the meantime.
 
+        If the supervisor is busy for several seconds, it commits or refuses the edit later.
+
         Raises:
             CheckFailedError: Another relay was committed since the edit began.
         """
+        # Otherwise, the writer would commit a manual edit first, and refuse this one.
+        self._home.store.adopt_edits(self._agent)
+        # Read the hash first. If a relay is committed in between, this edit is refused.
         base = self.base()
         draft = RelayDraft(self.read())
         before = draft.text

@@ -48,6 +48,8 @@ def _describe_question(question: QuestionAsked) -> dict[str, Any]:
 
 
 def _read_relay(agent: Agent) -> dict[str, Any]:
+    # Read the hash first. If a relay is committed in between, an edit of the old text is refused.
+    base = agent.relay.base()
     try:
         text = agent.relay.text()
     except NotFoundError:
@@ -55,7 +57,7 @@ def _read_relay(agent: Agent) -> dict[str, Any]:
     revisions = agent.relay.revisions() if isinstance(agent.home.store, FileStore) else []
     return {
         "text": text,
-        "base": agent.relay.base(),
+        "base": base,
         "revisions": [{"seq": one.seq, "ts": one.ts, "by": one.by} for one in revisions],
     }
 
