@@ -84,7 +84,7 @@ def test_it_can_be_imported(programs, tmp_path):
     """Every module can be imported, but for those of extras and of other systems."""
     code = (
         "import importlib, pathlib, rekindle\n"
-        "others = {'fleet', 'web', 'psutil_processes'}\n"
+        "others = {'fleet', 'web', 'terminal_screen', 'psutil_processes'}\n"
         "root = pathlib.Path(rekindle.__file__).parent\n"
         "paths = [path.relative_to(root.parent).with_suffix('') for path in root.rglob('*.py')]\n"
         "names = ['.'.join(path.parts) for path in paths if not others & {*path.parts}]\n"
@@ -98,10 +98,11 @@ def test_it_can_be_imported(programs, tmp_path):
     assert Path(folder).is_relative_to(programs.parent)
 
 
-def test_it_contains_the_files_of_the_web_pages(wheel):
+def test_it_contains_the_files_of_the_screens(wheel):
     static = ROOT / "src/rekindle/web/static"
     names = {f"rekindle/web/static/{path.name}" for path in static.iterdir()}
     assert len(names) > 10
+    names.add("rekindle/terminal_screen/top.tcss")
     assert names <= {*zipfile.ZipFile(wheel).namelist()}
 
 

@@ -68,6 +68,7 @@ ALLOWED = {
     "stores/files/supervisor_locks.py:_SLOT_BYTES": "format on disk",
     "stores/files/transcript_archive.py:_*": "zlib's window and buffers",
     "policy/sandbox/resource_limits.py:_MICROSECONDS": "unit",
+    "terminal_screen/*:_*": "widths and steps of a screen's layout",
     "system/terminal/tmux.py:_SOCKET_BYTES": "limit of the kernel",
     "stores/folders/private_files.py:_HASH_LENGTH": "format of a folder's name",
     "system/files/file_status.py:_*": "arguments of Linux's statx",

@@ -41,6 +41,7 @@ COMMAND_GROUPS: dict[str, dict[str, CommandEntry]] = {
         "deny": CommandEntry("running.answer_commands:deny", "Answer no to a question."),
     },
     "Look": {
+        "top": CommandEntry("reports.top_command:top", "Show all agents live in this terminal."),
         "ui": CommandEntry("reports.ui_command:ui", "Show all agents in a browser."),
         "status": CommandEntry(
             "reports.status_command:status", "Show what each agent is doing or waiting for."
@@ -177,7 +178,7 @@ OTHER_NAMES = {
     "resume": "run",
     "start": "up",
     "tail": "logs -f",
-    "top": "status --watch",
+    "htop": "top",
     "undo": "rewind",
 }
 """Commands that users know from other programs, each with the matching Rekindle command."""

@@ -238,3 +238,27 @@ PIPELINE_REASON_LINES = declare_threshold(
     "lines",
     "Maximum number of lines with the reason why a worker failed.",
 )
+TOP_POLL_SECONDS = declare_threshold(
+    1.0, "top.poll_seconds", "seconds", "Interval at which `top` reads the agents."
+)
+TOP_BAR_COLUMNS = declare_threshold(
+    8, "top.bar_columns", "characters", "Width of the context-window bar in `top`."
+)
+TOP_TEXT_COLUMNS = declare_threshold(
+    24,
+    "top.text_columns",
+    "characters",
+    "Width of the reason in `top` below which other columns are dropped.",
+)
+TOP_NAME_SHARE = declare_threshold(
+    0.2, "top.name_share", "share", "Maximum width of an agent's name in `top`."
+)
+TOP_STRIP_LINES = declare_threshold(
+    5, "top.strip_lines", "lines", "Maximum number of agents above the table of `top`."
+)
+TOP_OUTPUT_LINES = declare_threshold(
+    200, "top.output_lines", "lines", "Number of lines of an agent's output that `top` shows."
+)
+TOP_NOTICE_SECONDS = declare_threshold(
+    12.0, "top.notice_seconds", "seconds", "How long `top` shows the result of an action."
+)

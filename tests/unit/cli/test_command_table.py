@@ -99,7 +99,7 @@ def test_an_unknown_option_or_subcommand_names_the_nearest(capsys, line, meant):
     assert "--help` lists" in out
 
 
-@pytest.mark.parametrize("typed", ["ps", "ls", "top", "start"])
+@pytest.mark.parametrize("typed", ["ps", "ls", "htop", "start"])
 def test_usual_names_lead_to_a_command_that_exists(capsys, typed):
     code, out = run(capsys, typed)
     assert code == 2

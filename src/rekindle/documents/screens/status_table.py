@@ -200,17 +200,18 @@ def _one_line(text: str) -> str:
 def _render_fullness(window: WindowFigures) -> str:
     if window.percent.value is not None:
         return f"{mark_estimate(window.percent)}{window.percent.value:.0f}%"
-    return f"{_render_number(window.tokens.value)} tok" if window.tokens.value else ""
+    return f"{shorten_number(window.tokens.value)} tok" if window.tokens.value else ""
 
 
 def _render_spending(spend: SpendFigures) -> str:
     if usd := render_usd([spend.usd]):
         return usd
     tokens = spend.tokens
-    return f"{mark_estimate(tokens)}{_render_number(tokens.value)} tok" if tokens.value else ""
+    return f"{mark_estimate(tokens)}{shorten_number(tokens.value)} tok" if tokens.value else ""
 
 
-def _render_number(number: float) -> str:
+def shorten_number(number: float) -> str:
+    """Return a large number in thousands or millions, such as 4.5M."""
     for size, unit in _THOUSANDS:
         if number >= size:
             return f"{number / size:.1f}{unit}"
