@@ -37,6 +37,8 @@ class Package:
 CLAUDE: Final = Package("claude", "@anthropic-ai/claude-code-*/claude")
 CODEX: Final = Package("codex", "@openai/codex-*/vendor/*/bin/codex")
 GEMINI: Final = Package("gemini", "@google/gemini-cli/bundle/gemini.js")
+AXE: Final = Package("axe", "axe-core/axe.min.js")
+"""Accessibility checks, which run inside a page."""
 
 PINNED: Final = CLAUDE.pinned
 LIMIT_S: Final = 240.0
