@@ -198,7 +198,7 @@ def test_an_agent_begins_on_a_fleet_and_is_removed_while_it_runs(
     assert code == 0
     assert f'agent="{name}",state="running"}} 1\n' in out
     assert "_total" not in out  # its log is on several hosts
-    monkeypatch.setattr("rekindle.cli.reports.status_details.FLEET_STATUS_AGENTS", 0)
+    monkeypatch.setattr("rekindle.api.fleet_rows.FLEET_STATUS_AGENTS", 0)
     listed = f"{name}  (command)\n  state:  running\n  fleet:  running, host a of pool verbs\n"
     assert rekindle("status")[1] == listed
     with opened(place) as (_, store):
@@ -219,7 +219,7 @@ def test_a_changed_manifest_counts_from_the_next_command(place, host, rekindle, 
     assert rekindle("run", name, "--cycles", "1")[0] == 0
     asked = await_end(rekindle, name)
     with monkeypatch.context() as patch:
-        patch.setattr("rekindle.cli.reports.status_details.FLEET_STATUS_AGENTS", 0)
+        patch.setattr("rekindle.api.fleet_rows.FLEET_STATUS_AGENTS", 0)
         until(lambda: told(rekindle, name)["outcome"])
         listed = told(rekindle, name)
     assert (listed["state"], listed["outcome"]) == (asked["state"], asked["outcome"])

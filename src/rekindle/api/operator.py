@@ -1,6 +1,7 @@
 """The person or program that gives commands through the API."""
 
 import logging
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -8,10 +9,14 @@ from rekindle.config import Project
 from rekindle.stores.files import FileStore
 from rekindle.wiring.access import trust_checks
 
+TRUST_VARIABLE = "REKINDLE_TRUST"
+"""Environment variable that trusts all folders, if it is 1."""
 _LOG = logging.getLogger("rekindle")
 
 
 def _require_trust(project: Project) -> None:
+    if os.environ.get(TRUST_VARIABLE) == "1" and not trust_checks.is_trusted(project.path):
+        trust_checks.accept_project(project)
     trust_checks.require_trust(project.path)
 
 

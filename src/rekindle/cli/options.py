@@ -143,10 +143,7 @@ def open_handle(agent: str | None) -> "Agent":
     from rekindle.api.home import Home  # noqa: PLC0415 - keeps the start of other commands fast
     from rekindle.cli.trust_prompt import make_operator  # noqa: PLC0415 - keeps the start of other commands fast
 
-    # The operator may accept the fleet's settings, before Rekindle connects to the engine.
     home = Home(find_current_folder(), make_operator(trust=False))
-    if home.project.settings.fleet is not None:
-        home.operator.ensure_trust(home.project)
     click.get_current_context().call_on_close(home.close)
     return home.agent(resolve_agent(home.project, agent))
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from rekindle.api.operator import Operator
+from rekindle.api.operator import TRUST_VARIABLE, Operator
 from rekindle.cli.output import echo
 from rekindle.config import Project
 from rekindle.documents.manifest import MANIFEST_FILE
@@ -17,8 +17,6 @@ from rekindle.stores.folders.agent_folder import RekindleFolder
 from rekindle.stores.folders.private_files import render_path
 from rekindle.thresholds.texts import CONSENT_SHOWN_CHARACTERS
 from rekindle.wiring.access import trust_checks as wiring
-
-VARIABLE = "REKINDLE_TRUST"
 
 trust_option = click.option(
     "--trust", is_flag=True, help="Trust this folder's rekindle.yaml and .rekindle without asking."
@@ -33,7 +31,7 @@ def ensure_trust(project: Project, *, trust: bool) -> None:
     """
     if wiring.is_trusted(project.path):
         return
-    if not trust and os.environ.get(VARIABLE) != "1":
+    if not trust and os.environ.get(TRUST_VARIABLE) != "1":
         if not (sys.stdin.isatty() and sys.stderr.isatty()):
             raise UntrustedError(render_path(project.path))
         _show_project(project)

@@ -160,7 +160,8 @@ def test_a_wait_ends_with_the_state_or_the_timeout(home):
     assert isinstance(late.value, rekindle.WaitTimeoutError)
 
 
-def test_an_untrusted_folder_starts_nothing(home):
+def test_an_untrusted_folder_starts_nothing(home, monkeypatch):
+    monkeypatch.delenv("REKINDLE_TRUST")
     with pytest.raises(rekindle.RekindleError) as refused:
         home.agent("scout").start()
     assert refused.value.exit_code == 11

@@ -7,6 +7,7 @@ from contextlib import suppress
 import click
 
 from rekindle import config
+from rekindle.api.operator import TRUST_VARIABLE
 from rekindle.cli.options import (
     find_current_folder,
     json_option,
@@ -22,7 +23,6 @@ from rekindle.cli.output import (
 )
 from rekindle.cli.reports.schedule_lines import list_schedule_warnings
 from rekindle.cli.setup.hook_selection import examine_all
-from rekindle.cli.trust_prompt import VARIABLE as TRUST_VARIABLE
 from rekindle.config import Project
 from rekindle.documents.manifest import MANIFEST_FILE
 from rekindle.errors import CheckFailedError, RekindleError
