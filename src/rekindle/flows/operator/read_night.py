@@ -9,6 +9,7 @@ import msgspec
 
 from rekindle.documents.events import AnyEvent, UnknownEvent
 from rekindle.documents.screens.agent_night import AgentNight, WindowPoint
+from rekindle.documents.transcripts.turns import normalize_time
 from rekindle.errors import RekindleError
 from rekindle.policy.night.build_night import NightInputs, build_night, shows_activity
 from rekindle.policy.supervision.budget import raise_caps
@@ -60,7 +61,9 @@ def _read_turns(
     for transcript in archive.written_since(since.timestamp()):
         with suppress(RekindleError):  # use the turns before the damage
             for turn in archive.turns(transcript):
-                if turn.read and not turn.thread and turn.at:
-                    at = datetime.fromisoformat(turn.at)
+                # An agent can write to its archive, so check the time again.
+                moment = normalize_time(turn.at)
+                if turn.read and not turn.thread and moment:
+                    at = datetime.fromisoformat(moment)
                     if since <= at <= until:
                         yield WindowPoint(at, turn.read, transcript.session)

@@ -42,7 +42,9 @@ def archive(store, clock, began):
         Turn(number=3, who="agent", at=at(hours=2), read=20_000),
         Turn(number=4, who="agent", at=at(hours=1), read=9_000, thread="helper"),
         Turn(number=5, who="agent", at="", read=30_000),
-        Turn(number=6, who="agent", at=at(hours=1), read=40_000),
+        Turn(number=6, who="agent", at="yesterday", read=31_000),
+        Turn(number=7, who="agent", at=at(hours=1).partition("+")[0], read=35_000),
+        Turn(number=8, who="agent", at=at(hours=1), read=40_000),
     ]
     archive.add(ArchivedTranscript(session="s1"), turns, lambda note: note)
     return archive
@@ -67,6 +69,7 @@ def test_window_points_come_from_the_turns_of_the_main_thread(store, clock, arch
     night = read_night(store, "trades", NightInputs(now=clock()), archive)
     assert [(point.tokens, point.session, point.percent) for point in night.window] == [
         (20_000, "s1", 10.0),
+        (35_000, "s1", 17.5),
         (40_000, "s1", 20.0),
         (50_000, "s1", 25.0),
     ]
