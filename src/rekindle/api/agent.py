@@ -51,13 +51,20 @@ class Agent:
 
     def events(self, *, after: int = 0, follow: bool = False) -> Iterator[Event | UnknownEvent]:
         """Yield the events after a number. With `follow`, wait for new ones and never return."""
-        store, end = self.home.store, 0
+        store, end, last = self.home.store, 0, after
         seconds = EVENTS_POLL_SECONDS if self.home.project.settings.fleet is None else POLL_SECONDS
         while True:
             if store.exists(self.name):
+                # Lines after the confirmed end may be forged, or an interrupted append.
+                confirmed = store.read(self.name).end
+                if confirmed < end:
+                    end = 0  # the log was replaced by a shorter one
                 for entry in store.entries_since(self.name, end):
+                    if entry.end > confirmed:
+                        break
                     end = entry.end
-                    if entry.event.seq > after:
+                    if entry.event.seq > last:
+                        last = entry.event.seq
                         yield entry.event
             if not follow:
                 return

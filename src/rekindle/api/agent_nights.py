@@ -23,12 +23,16 @@ def read_agent_night(
     since: datetime | None = None,
     until: datetime | None = None,
 ) -> AgentNight:
-    """Return what happened to an agent in a period, by default in the last hours."""
-    runtime, entry = project.settings.runtime, project.manifest.agents[name]
+    """Return what happened to an agent in a period, by default in the last hours.
+
+    A time without a time zone is in the time zone of this process.
+    """
+    runtime = project.settings.runtime
+    entry = project.manifest.agents[project.require_agent(name)]
     inputs = NightInputs(
         now=clock.read_clock(),
-        since=since,
-        until=until,
+        since=since and since.astimezone(),
+        until=until and until.astimezone(),
         zone=clock.find_zone(runtime.brief.zone) if runtime.brief.zone else None,
         budget=entry.budget,
         handoff_percent=window_rule.find_threshold(entry.handover, runtime.relay),

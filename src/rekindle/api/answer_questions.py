@@ -10,6 +10,7 @@ from rekindle.api.operator import Operator
 from rekindle.config import Project
 from rekindle.documents.events import PersonAnswered, QuestionAnswered, QuestionAsked
 from rekindle.errors import ClosedQuestionError, UsageError
+from rekindle.formats.identifiers import strip_invisible
 from rekindle.policy.operator import answers, questions
 from rekindle.policy.operator.build_row import RowInputs, build_row
 from rekindle.policy.projection.projection import Projection
@@ -48,7 +49,7 @@ def record_answer(
         AnswerError: The question does not offer this answer.
         ClosedQuestionError: Another answer, another command or the deadline closed it first.
     """
-    now = clock.read_clock()
+    now, words = clock.read_clock(), strip_invisible(words).strip()
     if reason := answers.explain_closed(selected.known, question, now):
         raise ClosedQuestionError(question.question, reason, find_next_command(selected))
     answer = answers.make_answer(selected.known, question, words, now)
@@ -72,6 +73,7 @@ def send_message(selected: SelectedQuestion, words: str) -> None:
     Raises:
         UsageError: The message is empty or too long, or looks like an answer.
     """
+    words = strip_invisible(words).strip()
     answers.require_own_words(words)
     if words.casefold() in answers.ANSWERS:
         command = find_next_command(selected)

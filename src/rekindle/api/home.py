@@ -20,7 +20,14 @@ from rekindle.documents.manifest import MANIFEST_FILE
 from rekindle.documents.screens.agent_row import AgentRow
 from rekindle.documents.screens.morning_page import MorningPage
 from rekindle.documents.search.search_types import SearchHit, SearchQuery
-from rekindle.errors import AuditError, BusyError, RekindleError, UsageError
+from rekindle.errors import (
+    AuditError,
+    BusyError,
+    ManifestError,
+    ManifestMissingError,
+    RekindleError,
+    UsageError,
+)
 from rekindle.stores.files import FileStore
 from rekindle.stores.folders.private_files import find_private_project
 from rekindle.system import clock
@@ -38,11 +45,14 @@ class Home:
 
     def __init__(self, folder: str | Path = ".", operator: Operator | None = None) -> None:
         """Open the project that contains a folder. This reads rekindle.yaml and nothing else."""
-        project = config.load_project(Path(folder).absolute())
-        self.path = project.path
+        start = Path(folder).absolute()
+        path = config.find_project(start)
+        if path is None:
+            raise ManifestMissingError(str(start))
+        self.path = path
         self.operator = operator or Operator()
         self._lock = RLock()
-        self._opened = _OpenProject(project, self.operator)
+        self._opened = self._read_project()
 
     @property
     def name(self) -> str:
@@ -55,15 +65,26 @@ class Home:
 
     @property
     def store(self) -> AgentStore:
-        return self._open().store
+        with self._lock:
+            return self._open().store
 
     def _open(self) -> "_OpenProject":
         with self._lock:
             if self._opened.stamp != _make_stamp(self.path):
-                project = config.load_project(self.path)
+                opened = self._read_project()
                 self._opened.close()
-                self._opened = _OpenProject(project, self.operator)
+                self._opened = opened
             return self._opened
+
+    def _read_project(self) -> "_OpenProject":
+        # Read the stamp first. If the manifest changes in between, the next call reads it again.
+        stamp = _make_stamp(self.path)
+        project = config.load_project(self.path)
+        if project.path != self.path:  # the manifest is gone, but a folder above has one
+            raise ManifestError(
+                f"it is gone from {self.path}", hint="restore it, or connect to another folder"
+            )
+        return _OpenProject(project, self.operator, stamp)
 
     def close(self) -> None:
         """Close the connection to the fleet's engine, if there is one."""
@@ -103,9 +124,15 @@ class Home:
         return Agent(self, self.project.require_agent(name))
 
     def rows(self, names: Sequence[str] = ()) -> list[AgentRow]:
-        """Return the state of the named agents, or of all agents."""
+        """Return the state of the named agents, or of all agents.
+
+        Raises:
+            UnknownAgentError: There is no agent with one of these names.
+        """
         with self._lock:
-            return self._open().read_rows(list(names) or self.agents())
+            opened = self._open()
+            named = [opened.project.require_agent(name) for name in names]
+            return opened.read_rows(named or self.agents())
 
     def questions(self) -> list[QuestionAsked]:
         """Return the open questions of all agents, oldest first."""
@@ -136,6 +163,7 @@ class Home:
         if not match:
             raise UsageError("there is no word to search for", hint="name words or a file")
         project, files = self.project, self.require_files("search")
+        agents = [project.require_agent(name) for name in agents]
         for name in agents or project.manifest.agents:
             try:
                 transcript_setup.archive_agent(project, files, name)
@@ -160,12 +188,14 @@ class Home:
 class _OpenProject:
     """A project as it was read, with its store and its rows."""
 
-    def __init__(self, project: Project, operator: Operator) -> None:
-        self.project, self._operator = project, operator
-        self.stamp = _make_stamp(project.path)
+    def __init__(self, project: Project, operator: Operator, stamp: object) -> None:
+        self.project, self._operator, self.stamp = project, operator, stamp
 
     @cached_property
     def store(self) -> AgentStore:
+        if self.project.settings.fleet is not None:
+            self._operator.ensure_trust(self.project)
+
         def note(error: AuditError) -> None:
             self._operator.tell(f"Note: {error} (→ {error.hint})")
 

@@ -41,8 +41,12 @@ class AgentLoops:
         return policy.list_recently_resolved(known.loops, clock.read_clock(), limits)
 
     def history(self, loop: str) -> policy.Loop:
-        """Return when a loop was opened and resolved."""
-        return read_known(self._home.store, self._agent).loops[loop]
+        """Return when a loop was opened and resolved.
+
+        Raises:
+            NotFoundError: There is no such loop.
+        """
+        return policy.require_loop(read_known(self._home.store, self._agent).loops, loop)
 
     def open(self, loop: str, text: str, *, take_over: bool = False) -> LoopChange:
         """Open a loop. If it exists, change its text or reopen it."""

@@ -169,8 +169,7 @@ def reopen_loop(loop: Loop, line: str, now: datetime) -> LoopAdded | None:
     return LoopAdded(ts=_stamp_after_marks(now, loop), id=loop.id, text=line)
 
 
-def resolve_loop(loops: LoopMap, identity: str, reason: str, now: datetime) -> LoopResolved | None:
-    """Return the event that closes a loop, or None if it is already closed."""
+def require_loop(loops: LoopMap, identity: str) -> Loop:
     loop = loops.get(identity)
     if loop is None:
         similar = get_close_matches(identity, loops, n=1)
@@ -178,6 +177,12 @@ def resolve_loop(loops: LoopMap, identity: str, reason: str, now: datetime) -> L
             f"no loop with id {identity!r}",
             hint=f"did you mean `{similar[0]}`?" if similar else "list them with `rekindle loops`",
         )
+    return loop
+
+
+def resolve_loop(loops: LoopMap, identity: str, reason: str, now: datetime) -> LoopResolved | None:
+    """Return the event that closes a loop, or None if it is already closed."""
+    loop = require_loop(loops, identity)
     line = to_one_line(reason)
     if not line:
         raise UsageError(
