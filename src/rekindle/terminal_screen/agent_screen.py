@@ -7,7 +7,7 @@ from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
-from textual.widgets import DataTable, Static, TabbedContent, TabPane
+from textual.widgets import DataTable, TabbedContent, TabPane
 
 from rekindle.documents.screens.agent_row import AgentRow
 from rekindle.documents.screens.status_table import render_age
@@ -19,6 +19,7 @@ from rekindle.terminal_screen.agent_details import AgentDetails, OutputTail, rea
 from rekindle.terminal_screen.fleet_columns import render_spent
 from rekindle.terminal_screen.key_line import KeyLine
 from rekindle.terminal_screen.night_lanes import NightPicture
+from rekindle.terminal_screen.plain_static import PlainStatic
 from rekindle.terminal_screen.plain_text import (
     Colours,
     find_colours,
@@ -60,16 +61,18 @@ class AgentScreen(ActionScreen):
         self._tail: OutputTail | None = None
 
     def compose(self) -> ComposeResult:
-        yield Static(id="title")
-        yield Static(id="lost")
-        yield Static(id="summary")
+        yield PlainStatic(id="title")
+        yield PlainStatic(id="lost")
+        yield PlainStatic(id="summary")
         with TabbedContent(initial="night"):
             for place, (name, title) in enumerate(_TABS.items(), 1):
                 with TabPane(f"{place} {title}", id=name):
                     if name == "loops":
                         yield DataTable[Text](id="loop-table", cursor_type="row")
                     with VerticalScroll():
-                        yield Static(id=f"{name}-text")
+                        yield PlainStatic(id=f"{name}-text")
+                        if name == "relay":
+                            yield PlainStatic(id="diff-text")
         yield KeyLine()
 
     def on_mount(self) -> None:
@@ -89,11 +92,11 @@ class AgentScreen(ActionScreen):
         """Show the agent's state, and read its details again if its log has changed."""
         row = self.find_selected()
         self.set_class(bool(self.top.lost), "stale")
-        lost = self.query_one("#lost", Static)
+        lost = self.query_one("#lost", PlainStatic)
         lost.display = bool(self.top.lost)
-        lost.update(make_line(self.top.lost))
+        lost.show(make_line(self.top.lost))
         if row is None or self.top.reading is None:
-            self.query_one("#title", Static).update(make_line(f"{self._agent} is not there"))
+            self.query_one("#title", PlainStatic).show(make_line(f"{self._agent} is not there"))
             return
         seen = render_age(row.last_active, self.top.reading.at)
         cycles = f"{row.cycles_done}/{row.cycles_of or '–'}"
@@ -103,7 +106,7 @@ class AgentScreen(ActionScreen):
             make_state(row.state, is_dark=self.app.current_theme.dark),
             f"  {row.harness or '?'} · cycles {cycles} · {render_spent(row.spend)} · seen {seen}",
         )
-        self.query_one("#title", Static).update(title)
+        self.query_one("#title", PlainStatic).show(title)
         question = self.top.reading.questions.get(row.agent)
         why = question.text if question else row.reason
         facts = {"why": why, "next": row.next_action, "command": row.next_step}
@@ -112,7 +115,7 @@ class AgentScreen(ActionScreen):
             for name, text in facts.items()
             if text
         ]
-        self.query_one("#summary", Static).update(
+        self.query_one("#summary", PlainStatic).show(
             Text("\n", no_wrap=True, overflow="ellipsis").join(lines)
         )
         self._request_details(row)
@@ -142,11 +145,11 @@ class AgentScreen(ActionScreen):
             self._is_reading = False
 
     def _show_output(self, output: str) -> None:
-        text = self.query_one("#output-text", Static)
+        text = self.query_one("#output-text", PlainStatic)
         scroll = text.parent
         if isinstance(scroll, VerticalScroll):
             follows = scroll.is_vertical_scroll_end
-            text.update(make_block(output or "no output yet"))
+            text.show(make_block(output or "no output yet"))
             if follows:
                 scroll.scroll_end(animate=False)
 
@@ -161,7 +164,8 @@ class AgentScreen(ActionScreen):
             self._set("night", NightPicture(details.night, columns, colours).render())
         else:
             self._set("night", make_block(problems.get("night", "")))
-        self._set("relay", _render_relay(details, colours))
+        self._set("relay", make_block(details.relay or problems.get("relay", "")))
+        self._set("diff", _render_diff(details, colours))
         decided = "\n".join(f"· {words}" for words in details.decisions)
         self._set("decisions", make_block(decided or problems.get("decisions", "no decisions yet")))
         self._loops = list(details.loops)
@@ -171,7 +175,7 @@ class AgentScreen(ActionScreen):
         self._show_loops()
 
     def _set(self, name: str, text: Text) -> None:
-        self.query_one(f"#{name}-text", Static).update(text)
+        self.query_one(f"#{name}-text", PlainStatic).show(text)
 
     def _show_loops(self) -> None:
         table: DataTable[Text] = self.query_one("#loop-table", DataTable)
@@ -213,12 +217,11 @@ class AgentScreen(ActionScreen):
             self.ask(ACTIONS["resolve"], ActionTarget(self._agent, loop.id), loop.text)
 
 
-def _render_relay(details: AgentDetails, colours: Colours) -> Text:
-    """Return the relay, followed by its changes since the previous one."""
-    text = make_block(details.relay or details.problems.get("relay", ""))
-    if details.diff:
-        text.append("\n\nChanges since the previous relay\n", "bold")
-        signs = {"+": colours.good, "-": colours.bad, "@": colours.note}
-        for line in details.diff:
-            text.append_text(make_block(f"{line}\n", signs.get(line[:1], "dim")))
-    return text
+def _render_diff(details: AgentDetails, colours: Colours) -> Text:
+    """Return the changes of the relay since the previous one."""
+    text = Text()
+    text.append("changes since the previous relay\n\n", "dim")
+    signs = {"+": colours.good, "-": colours.bad, "@": colours.note}
+    for line in details.diff:
+        text.append_text(make_block(f"{line}\n", signs.get(line[:1], "dim")))
+    return text if details.diff else make_block("there is no earlier relay to compare with", "dim")

@@ -7,7 +7,7 @@ from typing import ClassVar
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.widgets import DataTable, Input, Static
+from textual.widgets import DataTable, Input
 
 from rekindle.documents.screens.agent_row import AgentRow
 from rekindle.documents.screens.status_table import render_age, summarize_rows
@@ -15,6 +15,7 @@ from rekindle.terminal_screen.action_screen import ActionScreen
 from rekindle.terminal_screen.agent_screen import AgentScreen
 from rekindle.terminal_screen.fleet_columns import FleetTable, build_table, describe_work
 from rekindle.terminal_screen.key_line import KeyLine
+from rekindle.terminal_screen.plain_static import PlainStatic, is_same
 from rekindle.terminal_screen.plain_text import make_line, make_state
 from rekindle.terminal_screen.screen_reading import ScreenReading, read_peek
 from rekindle.thresholds.screens import TOP_STRIP_LINES
@@ -49,13 +50,13 @@ class FleetScreen(ActionScreen):
         self._peeked: tuple[str, list[tuple[str, str]]] = "", []
 
     def compose(self) -> ComposeResult:
-        yield Static(id="title")
-        yield Static(id="lost")
-        yield Static(id="strip")
+        yield PlainStatic(id="title")
+        yield PlainStatic(id="lost")
+        yield PlainStatic(id="strip")
         yield Input(id="filter", placeholder="part of a name, a state or a reason")
         yield AgentTable(id="agents", cursor_type="row", cursor_foreground_priority="renderable")
-        yield Static(id="empty")
-        yield Static(id="peek")
+        yield PlainStatic(id="empty")
+        yield PlainStatic(id="peek")
         yield KeyLine()
 
     def on_mount(self) -> None:
@@ -70,28 +71,28 @@ class FleetScreen(ActionScreen):
         """Show the newest reading, or that the agents could not be read."""
         reading = self.top.reading
         self.set_class(bool(self.top.lost), "stale")
-        lost = self.query_one("#lost", Static)
+        lost = self.query_one("#lost", PlainStatic)
         lost.display = bool(self.top.lost)
-        lost.update(make_line(self.top.lost))
+        lost.show(make_line(self.top.lost))
         if reading is None:
-            self.query_one("#title", Static).update(make_line(f"{self.top.home.name}  reading…"))
+            self.query_one("#title", PlainStatic).show(make_line(f"{self.top.home.name}  reading…"))
             return
         title = Text(self.top.home.name, "bold", no_wrap=True, overflow="ellipsis")
         title.append(f"  {summarize_rows(reading.rows)}", "not bold")
         title.append("  read-only" if self.top.is_read_only else "", "not bold dim")
-        self.query_one("#title", Static).update(title)
+        self.query_one("#title", PlainStatic).show(title)
         self._show_strip(reading)
         self._show_table(reading)
         self._show_peek()
         self.refresh_bindings()
 
     def _show_strip(self, reading: ScreenReading) -> None:
-        waiting, strip = reading.list_waiting(), self.query_one("#strip", Static)
+        waiting, strip = reading.list_waiting(), self.query_one("#strip", PlainStatic)
         strip.display = bool(waiting)
         lines = [self._render_waiting(reading, row) for row in waiting[:TOP_STRIP_LINES]]
         if len(waiting) > TOP_STRIP_LINES:
             lines.append(Text(f"and {len(waiting) - TOP_STRIP_LINES} more", "dim"))
-        strip.update(Text("\n", no_wrap=True, overflow="ellipsis").join(lines))
+        strip.show(Text("\n", no_wrap=True, overflow="ellipsis").join(lines))
 
     def _render_waiting(self, reading: ScreenReading, row: AgentRow) -> Text:
         question = reading.questions.get(row.agent)
@@ -147,17 +148,19 @@ class FleetScreen(ActionScreen):
         widget = self.query_one(AgentTable)
         for agent, cells in after.cells.items():
             for (name, _), old, new in zip(after.columns, before.cells[agent], cells, strict=True):
-                if (old, old.style, old.spans) != (new, new.style, new.spans):
+                if not is_same(old, new):
                     widget.update_cell(agent, name, new)
 
     def _show_empty(self, reading: ScreenReading, *, has_rows: bool) -> None:
-        empty = self.query_one("#empty", Static)
+        empty = self.query_one("#empty", PlainStatic)
         empty.display = not has_rows
         if not reading.rows:
-            empty.update("no agents yet: `rekindle init` sets one up, `rekindle up` starts it")
+            empty.show(
+                make_line("no agents yet: `rekindle init` sets one up, `rekindle up` starts it")
+            )
             return
         chosen = " and ".join(filter(None, (self._only, self._words)))
-        empty.update(make_line(f"no agent matches {chosen}; escape shows all agents"))
+        empty.show(make_line(f"no agent matches {chosen}; escape shows all agents"))
 
     def _find_cursor(self) -> str:
         table = self.query_one(AgentTable)
@@ -206,7 +209,7 @@ class FleetScreen(ActionScreen):
 
     def _show_peek(self) -> None:
         """Show more about the selected agent, and read its relay in the background."""
-        peek, row = self.query_one("#peek", Static), self.find_selected()
+        peek, row = self.query_one("#peek", PlainStatic), self.find_selected()
         if not peek.display or row is None:
             return
         agent, facts = self._peeked
@@ -221,7 +224,7 @@ class FleetScreen(ActionScreen):
             *facts,
         ]
         lines = [Text.assemble((f"{name:<9}", "dim"), make_line(text)) for name, text in named]
-        peek.update(Text("\n", no_wrap=True, overflow="ellipsis").join(lines))
+        peek.show(Text("\n", no_wrap=True, overflow="ellipsis").join(lines))
 
     async def _read_peek(self, agent: str) -> None:
         self._peeked = agent, await asyncio.to_thread(read_peek, self.top.home, agent)

@@ -5,14 +5,14 @@ from collections.abc import Iterable
 from rich.text import Text
 from textual.binding import ActiveBinding
 from textual.screen import Screen
-from textual.widgets import Static
 
 from rekindle.documents.screens.status_table import display_width
+from rekindle.terminal_screen.plain_static import PlainStatic
 
 _ALWAYS = ("?", "esc")
 
 
-class KeyLine(Static):
+class KeyLine(PlainStatic):
     """Shows the keys of the screen. The keys that list all keys and go back are always visible."""
 
     def on_mount(self) -> None:
@@ -25,7 +25,7 @@ class KeyLine(Static):
     def _show(self, screen: Screen[object]) -> None:
         if self.is_attached and self.size.width:
             keys = self._list_keys(screen.active_bindings.values())
-            self.update(render_keys(keys, self.size.width))
+            self.show(render_keys(keys, self.size.width))
 
     def _list_keys(self, bindings: Iterable[ActiveBinding]) -> list[tuple[str, str]]:
         return [

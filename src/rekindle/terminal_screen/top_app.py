@@ -15,7 +15,7 @@ from rekindle.terminal_screen.action_screen import ActionScreen
 from rekindle.terminal_screen.fleet_screen import FleetScreen
 from rekindle.terminal_screen.keys_dialog import KeysDialog
 from rekindle.terminal_screen.screen_reading import ScreenReader, ScreenReading
-from rekindle.thresholds.screens import TOP_NOTICE_SECONDS, TOP_POLL_SECONDS
+from rekindle.thresholds.screens import TOP_NOTICE_SECONDS, TOP_POLL_SECONDS, TOP_WIDE_COLUMNS
 
 
 class TopApp(App[None]):
@@ -23,6 +23,10 @@ class TopApp(App[None]):
 
     TITLE = "rekindle top"
     CSS_PATH = "top.tcss"
+    HORIZONTAL_BREAKPOINTS = [  # noqa: RUF012 - textual declares it as a variable of instances
+        (0, "-narrow"),
+        (TOP_WIDE_COLUMNS, "-wide"),
+    ]
     ENABLE_COMMAND_PALETTE = False
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("question_mark", "keys", "keys", key_display="?"),

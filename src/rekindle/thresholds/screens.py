@@ -253,6 +253,12 @@ TOP_TEXT_COLUMNS = declare_threshold(
 TOP_NAME_SHARE = declare_threshold(
     0.2, "top.name_share", "share", "Maximum width of an agent's name in `top`."
 )
+TOP_WIDE_COLUMNS = declare_threshold(
+    100,
+    "top.wide_columns",
+    "characters",
+    "Width of a terminal in which `top` shows a relay beside its changes.",
+)
 TOP_STRIP_LINES = declare_threshold(
     5, "top.strip_lines", "lines", "Maximum number of agents above the table of `top`."
 )

@@ -16,6 +16,7 @@ from rekindle.system import clock
 from rekindle.terminal_screen.action_dialog import ActionDialog
 from rekindle.terminal_screen.agent_screen import AgentScreen
 from rekindle.terminal_screen.keys_dialog import KeysDialog
+from rekindle.terminal_screen.plain_static import PlainStatic
 from rekindle.terminal_screen.plain_text import STATE_GLYPHS
 from rekindle.terminal_screen.top_app import TopApp
 
@@ -243,7 +244,7 @@ def test_the_agent_screen_tells_the_night(seen_folder):
             assert words in night
         relay = person.read("#relay-text")
         assert "Prepared the limit of updates" in relay
-        assert "+- Count updates for each client" in relay
+        assert "+- Count updates for each client" in person.read("#diff-text")
         assert "Reject unknown fields" in person.read("#decisions-text")
 
     play(seen_folder, acts)
@@ -309,12 +310,13 @@ def test_a_second_reading_is_skipped_while_one_is_under_way(seen_folder, monkeyp
     play(seen_folder, acts)
 
 
-def test_only_changed_cells_are_painted(seen_folder, monkeypatch):
+def test_only_changes_are_painted(seen_folder, monkeypatch):
     async def acts(person):
         screen, changed = person.app.screen, []
         table = screen.query_one(DataTable)
         monkeypatch.setattr(table, "update_cell", lambda *cell: changed.append(cell[:2]))
         monkeypatch.setattr(table, "clear", lambda **_: changed.append("all"))
+        monkeypatch.setattr(PlainStatic, "update", lambda self, _: changed.append(self.id))
         screen.show_reading()
         assert changed == []
         rows = person.app.reading.rows
