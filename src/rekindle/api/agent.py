@@ -100,9 +100,13 @@ class Agent:
         return start_agents.start_agent(self.home, self.name, cycles)
 
     def stop(self) -> bool:
-        """Stop the agent and keep it stopped. Return whether it was running."""
-        self._require_operator("stop")
-        return stop_agents.stop_agent(self.home.store, self.name)
+        """Stop the agent and keep it stopped. Return whether it was running.
+
+        This works even if rekindle.yaml is broken now, or does not name the agent.
+        """
+        opened = self.home.open_last()
+        refuse_agent(opened.project, "rekindle stop")
+        return stop_agents.stop_agent(opened.store, self.name)
 
     def restart(self, *, fresh: bool = False) -> RestartResult:
         """Restart the agent now. With `fresh`, start a fresh session instead of resuming."""

@@ -25,6 +25,7 @@ from rekindle.errors import (
     BusyError,
     ManifestError,
     ManifestMissingError,
+    NewerSchemaError,
     RekindleError,
     UsageError,
 )
@@ -85,6 +86,20 @@ class Home:
                 f"it is gone from {self.path}", hint="restore it, or connect to another folder"
             )
         return _OpenProject(project, self.operator, stamp)
+
+    def open_last(self) -> "_OpenProject":
+        """Return the project, as it was last read if rekindle.yaml is broken now.
+
+        Raises:
+            ManifestError: The folder is gone.
+        """
+        with self._lock:
+            try:
+                return self._open()
+            except (ManifestError, NewerSchemaError):
+                if not self.path.is_dir():
+                    raise
+                return self._opened
 
     def close(self) -> None:
         """Close the connection to the fleet's engine, if there is one."""

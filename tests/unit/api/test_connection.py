@@ -1,5 +1,6 @@
 """Programs whose project changes, or whose input is wrong."""
 
+import shutil
 import threading
 from datetime import UTC, datetime
 
@@ -102,6 +103,19 @@ def test_forged_events_are_not_returned(home):
     with log.open("ab") as file:
         file.write(log.read_bytes().splitlines(keepends=True)[-1])
     assert list(scout.events()) == before
+
+
+def test_an_agent_can_be_stopped_while_the_manifest_is_broken(home):
+    scout = home.agent("scout")
+    scout.answer("Take the second one.")
+    (home.path / "rekindle.yaml").write_text("agents: [")
+    assert not scout.stop()
+    (home.path / "rekindle.yaml").write_text(MANIFEST)
+    assert home.store.read("scout").projection.run.desired == "stopped"
+    shutil.rmtree(home.path)
+    with pytest.raises(ManifestError):
+        scout.stop()
+    assert not home.path.exists()
 
 
 def test_the_environment_can_trust_a_folder(home, monkeypatch):
