@@ -25,6 +25,7 @@ from rekindle.policy.operator.build_row import (
 )
 from rekindle.policy.projection.fold import fold_events
 from rekindle.system import clock
+from rekindle.terminal_screen.fleet_columns import make_state
 from rekindle.thresholds.web_limits import UI_REASON_CHARACTERS
 from rekindle.web.web_row import encode_row
 from rekindle.wiring import brief_setup
@@ -134,6 +135,7 @@ class Screens:
         assert self.read_api() == row
         self.compare_page_of_browser(row)
         self.compare_metrics(row)
+        assert make_state(row.state, is_dark=True).plain.split(" ", 1)[1] == row.state
         return row.state
 
     def read_api(self):
