@@ -18,8 +18,8 @@ from rekindle.thresholds.web_limits import UI_ACTION_SECONDS, UI_ACTIONS_KEPT
 from rekindle.web.project_rows import WebProjects
 
 ActionName = Literal[
-    "answer", "approve", "deny", "hand off", "stop", "restart", "fresh restart", "start",
-    "resolve", "edit relay",
+    "answer", "hand off", "stop", "restart", "fresh restart", "start",
+    "resolve", "edit relay", "raise budget",
 ]  # fmt: skip
 
 
@@ -34,9 +34,9 @@ class ActionRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     target: str = ""
     """Id of a question or an open loop."""
     text: str = ""
-    """Answer, reason or relay."""
+    """Answer, reason, relay or amount."""
     base: str = ""
-    """Relay that an edited relay is based on."""
+    """Hash of the relay that was edited."""
 
 
 class ActionResult(msgspec.Struct, frozen=True):
@@ -52,6 +52,8 @@ class ActionCommand(NamedTuple):
 
     words: Callable[[ActionRequest], list[str]]
     needs_text: bool = False
+    reads_text: bool = False
+    """Whether the command reads the text from its standard input."""
 
 
 def _name_target(request: ActionRequest) -> str:
@@ -62,8 +64,6 @@ ACTIONS: dict[ActionName, ActionCommand] = {
     "answer": ActionCommand(
         lambda request: ["answer", "--", _name_target(request), request.text], needs_text=True
     ),
-    "approve": ActionCommand(lambda request: ["approve", "--", _name_target(request)]),
-    "deny": ActionCommand(lambda request: ["deny", "--", _name_target(request)]),
     "hand off": ActionCommand(lambda request: ["handoff", "--", request.agent]),
     "stop": ActionCommand(lambda request: ["stop", "--", request.agent]),
     "restart": ActionCommand(lambda request: ["restart", "--", request.agent]),
@@ -75,16 +75,25 @@ ACTIONS: dict[ActionName, ActionCommand] = {
         ],
         needs_text=True,
     ),
-    "edit relay": ActionCommand(
-        lambda request: ["relay", "set", "--agent", request.agent, "--", "-"],
+    "raise budget": ActionCommand(
+        lambda request: ["budget", "--usd", request.text.strip(), "--", request.agent],
         needs_text=True,
+    ),
+    "edit relay": ActionCommand(
+        lambda request: [
+            *("relay", "set", "--agent", request.agent),
+            *(("--base", request.base) if request.base else ()),
+            *("--", "-"),
+        ],
+        needs_text=True,
+        reads_text=True,
     ),
 }
 
 
 def describe_commands() -> dict[str, list[str]]:
     """Return the words of each action's command, with placeholders in capital letters."""
-    names = {"agent": "AGENT", "target": "ID", "text": "TEXT"}
+    names = {"agent": "AGENT", "target": "ID", "text": "TEXT", "base": "SHA256"}
     return {
         name: _list_typed(action.words(ActionRequest(id="", project="", action=name, **names)))
         for name, action in ACTIONS.items()
@@ -117,13 +126,10 @@ class PageActions:
         if action.needs_text and not request.text.strip():
             raise UsageError("a text is missing", hint="fill in the text, then repeat the action")
         home = await asyncio.to_thread(self._projects.find, request.project)
-        agent = await asyncio.to_thread(home.agent, request.agent)
+        await asyncio.to_thread(home.agent, request.agent)
         words = action.words(request)
-        if request.action == "edit relay":
-            # Unlike the command, this fails if the relay has changed since the page showed it.
-            await asyncio.to_thread(agent.relay.set, request.text, base=request.base)
-            return ActionResult(_render(words), 0, f"✓ {request.agent}: the relay is saved")
-        code, output = await run_command(home.path, words)
+        text = request.text if action.reads_text else ""
+        code, output = await run_command(home.path, words, text)
         return ActionResult(_render(words), code, output)
 
 
@@ -131,19 +137,19 @@ def _render(words: list[str]) -> str:
     return shlex.join(["rekindle", *_list_typed(words)])
 
 
-async def run_command(folder: Path, words: list[str]) -> tuple[int, str]:
+async def run_command(folder: Path, words: list[str], text: str = "") -> tuple[int, str]:
     """Run a `rekindle` command in a project, and return its exit code and its output."""
     process = await asyncio.create_subprocess_exec(
         # -P keeps Python from importing modules in the project's folder.
         *(sys.executable, "-P", "-m", "rekindle", *words),
         cwd=folder,
-        stdin=asyncio.subprocess.DEVNULL,
+        stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
         start_new_session=True,
     )
     try:
-        output, _ = await asyncio.wait_for(process.communicate(), UI_ACTION_SECONDS)
+        output, _ = await asyncio.wait_for(process.communicate(text.encode()), UI_ACTION_SECONDS)
     except TimeoutError:
         process.kill()
         await process.wait()

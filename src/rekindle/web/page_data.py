@@ -1,5 +1,6 @@
 """Read the data of the pages: one agent, its night, search results, the morning and runs."""
 
+from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -86,22 +87,26 @@ def read_mornings(projects: WebProjects) -> list[dict[str, Any]]:
     return pages
 
 
-def read_runs(projects: WebProjects) -> dict[str, list[dict[str, Any]]]:
-    """Return the pipeline runs of all projects, newest first."""
-    runs: list[dict[str, Any]] = []
-    errors: list[dict[str, Any]] = []
-    for name in projects.list_names():
+def read_runs(projects: WebProjects) -> list[dict[str, Any]]:
+    """Return the pipeline runs of all projects, or why one cannot be read. All are redacted."""
+    return [run for name in projects.list_names() for run in _list_runs(name, projects)]
+
+
+def _list_runs(name: str, projects: WebProjects) -> Iterator[dict[str, Any]]:
+    """Yield the runs of one project, newest first."""
+    try:
+        home = projects.find(name)
+        if not home.project.manifest.pipelines or not isinstance(home.store, FileStore):
+            return
+        reader, redaction = RunReader(home.project, home.store), find_redaction(home)
+    except RekindleError:
+        return  # the list of agents shows the error
+    for folder in reversed(reader.list_folders()):
+        run = {"project": name, "name": f"{folder.pipeline} {folder.run}"}
         try:
-            home = projects.find(name)
-            if not isinstance(home.store, FileStore):
-                continue
-            reader = RunReader(home.project, home.store)
-            rows = [reader.read(folder).row for folder in reversed(reader.list_folders())]
-            redaction = find_redaction(home)
-            runs += [{"project": name, "row": _redact(row, redaction)} for row in rows]
+            yield {**run, "row": _redact(reader.read(folder).row, redaction)}
         except RekindleError as error:
-            errors.append({"project": name, "error": str(error)})
-    return {"runs": runs, "errors": errors}
+            yield {**run, "error": redaction.text(str(error))}
 
 
 def _redact(value: Any, redaction: Redaction) -> Any:

@@ -131,7 +131,7 @@ class WebApp:
 
     async def _read_runs(self, _request: Request) -> Response:
         runs = await asyncio.to_thread(page_data.read_runs, self._projects)
-        return _pack(msgspec.json.encode(runs))
+        return _pack(msgspec.json.encode({"runs": runs}))
 
     async def _act(self, request: Request) -> Response:
         asked = msgspec.json.decode(await read_body(request), type=ActionRequest)

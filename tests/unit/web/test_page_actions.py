@@ -36,8 +36,9 @@ def test_an_edited_relay_is_saved_only_if_it_is_based_on_the_current_one(page, p
     first = act(page, "edit relay", text=RELAY.replace("parser", "tests"), base=base)
     second = act(page, "edit relay", text=RELAY.replace("parser", "docs"), base=base)
     assert first.json()["code"] == 0
-    assert second.status_code == 400
-    assert "not saved" in second.json()["error"]
+    assert f"--base {base}" in second.json()["command"]
+    assert second.json()["code"] == 8
+    assert "not saved" in second.json()["output"]
     assert b"Write the tests" in read_relay(project)
 
 

@@ -5,6 +5,9 @@ import pytest
 import recorded_night
 from recorded_night import QUESTION
 from rekindle.system import clock
+from unit.cli.pipelines.conftest import git, make_run
+
+__all__ = ["git", "make_run"]
 
 TRADES = "project=shop&agent=trades"
 
@@ -76,7 +79,34 @@ def test_the_morning_has_every_agent(page):
 
 
 def test_a_project_without_pipelines_has_no_runs(page):
-    assert read(page, "/api/runs") == {"runs": [], "errors": []}
+    assert read(page, "/api/runs") == {"runs": []}
+
+
+def test_a_raised_budget_is_shown(page):
+    asked = {"id": "1", "project": "shop", "agent": "trades", "action": "raise budget"}
+    result = page.post("/api/act", json={**asked, "text": "25"}).json()
+    assert result["code"] == 0, result
+    assert result["command"] == "rekindle budget --usd 25 trades"
+    assert read(page, f"/api/agent?{TRADES}")["row"]["spend"]["usd_cap"] == 25
+    wrong = page.post("/api/act", json={**asked, "id": "2", "text": "--help"}).json()
+    assert wrong["code"] == 2
+
+
+class TestRuns:
+    @pytest.fixture
+    def project(self, make_run, tmp_path):
+        make_run().finish()
+        (make_run("ship").folder.path / "definition.json").write_text("{")
+        return tmp_path
+
+    def test_each_run_has_its_steps_or_an_error(self, page):
+        runs = {run["name"]: run for run in read(page, "/api/runs")["runs"]}
+        steps = runs["review 1"]["row"]["steps"]
+        assert [(step["step"], step["state"]) for step in steps] == [
+            ("plan", "done"),
+            ("build", "done"),
+        ]
+        assert "definition.json" in runs["ship 1"]["error"]
 
 
 @pytest.mark.parametrize(

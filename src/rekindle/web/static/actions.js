@@ -17,6 +17,7 @@ const NOTES = {
   "fresh restart": "The agent starts a fresh session. Only the session's context window is lost.",
   "hand off": "The session stops between two tool calls. A fresh one continues from a checkpoint.",
   start: "The agent runs in the background.",
+  "raise budget": "The new limit applies to this run only.",
 };
 const FIELDS = { answer: "Your answer", resolve: "Reason", "edit relay": "Relay", "raise budget": "New limit in dollars" };
 
@@ -35,7 +36,7 @@ export function ask(name, about) {
   const dialog = find("dialog");
   const label = FIELDS[name];
   const isFixed = about.choice !== undefined;
-  const input = label && !isFixed ? h("textarea", { id: "action-text", rows: name === "edit relay" ? 20 : 3, required: true }) : null;
+  const input = label && !isFixed ? h("textarea", { id: "action-text", rows: { "edit relay": 20, "raise budget": 1 }[name] || 3, required: true }) : null;
   if (input) input.value = about.text || "";
   const text = () => (isFixed ? about.choice : input ? input.value : "");
   const command = h("code", {});
@@ -95,7 +96,7 @@ function showProblem(dialog, text) {
 }
 
 function renderCommand(name, about, text) {
-  const words = server.actions[name].map((word) => ({ AGENT: about.agent, ID: about.target || about.agent, TEXT: text || "TEXT" })[word] ?? word);
+  const words = server.actions[name].map((word) => ({ AGENT: about.agent, ID: about.target || about.agent, TEXT: text || "TEXT", SHA256: about.base })[word] ?? word);
   const folder = about.folder ? `cd ${quote(about.folder)} && ` : "";
   return `${folder}rekindle ${words.map(quote).join(" ")}`;
 }

@@ -102,7 +102,7 @@ function drawHead() {
   const { row } = agent;
   const age = row.last_active ? `, seen ${renderAge(secondsNow() - Date.parse(row.last_active) / 1000)} ago` : "";
   parts.head.replaceChildren(
-    h("div", { class: "title-row" }, h("h1", {}, row.agent, h("span", { class: "dim harness" }, ` ${row.harness}`)), h("span", { class: "actions" }, buttons(BY_STATE[row.state] || [], about({ question: row.reason })))),
+    h("div", { class: "title-row" }, h("h1", {}, row.agent, h("span", { class: "dim harness" }, ` ${row.harness}`)), h("span", { class: "actions" }, buttons([...(BY_STATE[row.state] || []), ...(row.spend.usd_cap ? ["raise budget"] : [])], about({ question: row.reason })))),
     h("p", {}, renderState(row), row.reason ? `: ${row.reason}` : "", h("span", { class: "dim" }, age)),
     row.next_action && h("p", {}, h("strong", {}, "next: "), row.next_action),
     h("p", { class: "dim" }, listFacts(row).join(" · ")),

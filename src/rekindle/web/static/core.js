@@ -43,7 +43,7 @@ export async function call(path, body, more = {}) {
   const response = await fetch(path, options);
   if (response.ok) return response;
   const told = await response.json().catch(() => ({}));
-  if (response.status === 401) showLogin(told);
+  if (response.status === 401 && (path !== "/api/session" || !localStorage.getItem(TOKEN))) showLogin(told);
   throw new Refusal(response.status, told.error || `the server answered ${response.status}`, told.hint);
 }
 
@@ -57,8 +57,10 @@ export async function read(path, fields = {}) {
 export async function openLink() {
   const link = location.hash.slice(1);
   history.replaceState(null, "", "/");
-  const answer = await call("/api/session", { link });
-  localStorage.setItem(TOKEN, (await answer.json()).session);
+  const answer = await call("/api/session", { link }).catch((error) => {
+    if (!localStorage.getItem(TOKEN)) throw error;
+  });
+  if (answer) localStorage.setItem(TOKEN, (await answer.json()).session);
 }
 
 let isLoggedOut = false;

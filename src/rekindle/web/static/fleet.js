@@ -10,6 +10,8 @@ const FILTERS = { "!": "needs you", "@": "running", "#": "waiting", "&": "stoppe
 const NEEDING = new Set(["needs you", "broken"]);
 const COLUMNS = ["state", "agent", "what, or why", "cycle", "window", "spent", "loops", "seen"];
 
+const KEYS = [["/", "filter"], ["!", "needs you"], ["@", "running"], ["j k", "move"], ["enter", "open"], ["space", "peek"], ["a", "answer"], ["s", "stop"], ["h", "hand off"], ["r", "restart"]];
+
 let rows = new Map();
 let shown = [];
 let drawn = new Map();
@@ -60,7 +62,7 @@ function draw() {
     h("div", { class: "bar-of-filters" }, parts.input, parts.states),
     parts.empty,
     parts.table,
-    h("p", { class: "keys dim" }, "Keys: ", h("kbd", {}, "/"), " filter, ", h("kbd", {}, "!"), " needs you, ", h("kbd", {}, "@"), " running, ", h("kbd", {}, "j"), " ", h("kbd", {}, "k"), " move, ", h("kbd", {}, "enter"), " open, ", h("kbd", {}, "a"), " answer, ", h("kbd", {}, "s"), " stop, ", h("kbd", {}, "h"), " hand off, ", h("kbd", {}, "r"), " restart"),
+    h("p", { class: "keys dim" }, "Keys: ", KEYS.map(([keys, text]) => [keys.split(" ").map((key) => [h("kbd", {}, key), " "]), text, ", "]), h("kbd", {}, "esc"), " show all"),
   );
   update(rows, new Set(), { isComplete: false });
 }
@@ -239,8 +241,21 @@ function onKey(event) {
   if (event.key in FILTERS) { setFilter({ state: filter.state === FILTERS[event.key] ? "" : FILTERS[event.key] }); return; }
   const key = document.activeElement?.closest?.("tr")?.dataset.key;
   if (event.key === "j" || event.key === "k") { move(shown.indexOf(key) + (event.key === "j" ? 1 : -1)); return; }
+  if (event.key === " " && rows.has(key)) { event.preventDefault(); peek(rows.get(key)); return; }
   const action = { a: "answer", s: "stop", h: "hand off", r: "restart" }[event.key];
   if (action && rows.has(key)) { event.preventDefault(); ask(action, about(rows.get(key))); }
+}
+
+/** Show all that the row says about an agent, without leaving the table. */
+function peek(row) {
+  const dialog = find("dialog");
+  const facts = { state: row.label || row.state, why: row.why, next: row.next, harness: row.harness, project: row.project, "open questions": row.questions };
+  dialog.replaceChildren(
+    h("h2", { id: "dialog-title" }, row.agent),
+    h("dl", {}, Object.entries(facts).filter(([, value]) => value).map(([name, value]) => [h("dt", { class: "dim" }, name), h("dd", {}, value)])),
+    h("p", { class: "actions" }, h("a", { href: agentPath(row.project, row.agent) }, "open"), h("button", { type: "button", onclick: () => dialog.close() }, "close")),
+  );
+  dialog.showModal();
 }
 
 function move(place) {
