@@ -117,9 +117,20 @@ class PageActions:
         if request.id not in self._tasks:
             while len(self._tasks) >= UI_ACTIONS_KEPT:
                 self._tasks.pop(next(iter(self._tasks)))
-            self._tasks[request.id] = asyncio.create_task(self._run(request))
+            self._tasks[request.id] = asyncio.create_task(self._run_once(request))
         # If the page is closed, the command continues.
         return await asyncio.shield(self._tasks[request.id])
+
+    async def _run_once(self, request: ActionRequest) -> ActionResult:
+        """Run an action, and forget its id if it fails: the user can correct it and try again."""
+        is_done = False
+        try:
+            result = await self._run(request)
+            is_done = result.code == 0
+            return result
+        finally:
+            if not is_done:
+                self._tasks.pop(request.id, None)
 
     async def _run(self, request: ActionRequest) -> ActionResult:
         action = ACTIONS[request.action]
@@ -129,7 +140,13 @@ class PageActions:
         await asyncio.to_thread(home.agent, request.agent)
         words = action.words(request)
         text = request.text if action.reads_text else ""
-        code, output = await run_command(home.path, words, text)
+        try:
+            code, output = await run_command(home.path, words, text)
+        except (OSError, ValueError) as error:  # a text that is too long or contains a NUL
+            raise UsageError(
+                f"the command cannot be started: {getattr(error, 'strerror', None) or error}",
+                hint="shorten the text, and remove control characters",
+            ) from error
         return ActionResult(_render(words), code, output)
 
 

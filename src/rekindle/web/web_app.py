@@ -155,9 +155,13 @@ def _read_output(agent: Agent, _query: QueryParams) -> dict[str, Any]:
 
 
 def _parse_number(text: str | None, most: int | None = None) -> int:
-    if text is None or not text.isdecimal():
-        raise UsageError("a number is missing", hint="reload the page")
-    return min(int(text), most) if most else int(text)
+    try:
+        number = int(text or "")  # thousands of digits are a ValueError too
+    except ValueError:
+        number = -1
+    if number < 0:
+        raise UsageError("a number is missing or not valid", hint="reload the page")
+    return min(number, most) if most else number
 
 
 def make_app(
@@ -172,6 +176,7 @@ def make_app(
         exception_handlers={
             RekindleError: _explain_error,
             msgspec.MsgspecError: _explain_body,
+            Exception: _explain_failure,
         },
     )
     return RequestGate(app, origins=origins, sessions=sessions, read_only=read_only)
@@ -200,3 +205,9 @@ async def _explain_error(_request: Request, error: Exception) -> Response:
 
 async def _explain_body(_request: Request, _error: Exception) -> Response:
     return refuse(400, "the request is not valid", "reload the page")
+
+
+async def _explain_failure(_request: Request, error: Exception) -> Response:
+    """Tell the page about a bug. The server prints its details in the terminal."""
+    message = f"the server failed: {type(error).__name__}"
+    return refuse(500, message, "the terminal of `rekindle ui` shows the details")

@@ -91,3 +91,21 @@ def test_a_read_only_server_runs_nothing(open_page):
 @pytest.mark.parametrize("action", ACTIONS)
 def test_each_command_exists(action):
     assert describe_commands()[action][0] in COMMANDS
+
+
+def test_a_failed_action_can_be_corrected_and_sent_again(page):
+    """The page sends the same id until its dialog is closed."""
+    sent = {"id": "one", "project": "shop", "agent": "trades", "action": "answer"}
+    wrong = page.post("/api/act", json={**sent, "target": "trades-9", "text": "Ten"})
+    assert wrong.json()["code"] != 0
+    empty = page.post("/api/act", json={**sent, "text": " "})
+    assert empty.json()["error"] == "a text is missing"
+    assert page.post("/api/act", json={**sent, "text": "Ten"}).json()["code"] == 0
+
+
+@pytest.mark.parametrize("text", ["x" * 200_000, "one\0two"])
+def test_a_text_that_no_command_can_take_is_refused(page, text):
+    response = act(page, "answer", text=text)
+    assert response.status_code == 400
+    assert "cannot be started" in response.json()["error"]
+    assert "shorten the text" in response.json()["hint"]

@@ -6,13 +6,17 @@ import re
 from pathlib import Path
 
 import pytest
+from starlette.testclient import TestClient
 
 from rekindle import web
 from rekindle.documents.screens.agent_row import STATES, AgentRow, AgentState
 from rekindle.policy.redact.redaction import Redaction
+from rekindle.web import page_data
 from rekindle.web.project_rows import WebProjects
+from rekindle.web.web_app import make_app
 from rekindle.web.web_row import encode_answer, encode_row
 
+OWN = "http://127.0.0.1:18379"
 STATIC = Path(web.__file__).parent / "static"
 SECRET = "ghp_" + "R4tX9kQ2mZ7vB1nC8sD3fG6hJ5lP0wY2aE4u"
 
@@ -40,6 +44,27 @@ def test_a_malformed_request_is_refused(page, body):
 def test_a_large_request_is_refused(page):
     response = page.post("/api/session", json={"link": "x" * 2_000_000})
     assert (response.status_code, response.json()["error"]) == (400, "the text is too long")
+
+
+@pytest.mark.parametrize("hours", ["", "-1", "1e3", "9" * 5000])
+def test_a_number_that_cannot_be_read_is_refused(page, hours):
+    response = page.get(f"/api/night?project=shop&agent=trades&hours={hours}")
+    assert (response.status_code, response.json()["hint"]) == (400, "reload the page")
+
+
+def test_a_bug_is_explained_on_the_page(project, links, monkeypatch):
+    def fail(*_):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(page_data, "read_runs", fail)
+    app = make_app(WebProjects(project), links, [OWN], read_only=False)
+    with TestClient(app, base_url=OWN, raise_server_exceptions=False) as page:
+        own = {"Origin": OWN, "Sec-Fetch-Site": "same-origin"}
+        token = {"link": links.make_link().partition("#")[2]}
+        session = page.post("/api/session", json=token, headers=own).json()["session"]
+        response = page.get("/api/runs", headers={"Authorization": f"Bearer {session}"})
+    assert response.status_code == 500
+    assert response.json()["error"] == "the server failed: ZeroDivisionError"
 
 
 def test_the_server_describes_itself(page):
