@@ -26,7 +26,7 @@ export function buttons(names, about) {
   if (!server || server.read_only) return [];
   return names
     .filter((name) => name in server.actions)
-    .map((name) => h("button", { type: "button", "data-action": name, onclick: () => ask(name, about) }, LABELS[name] || name));
+    .map((name) => h("button", { type: "button", "data-action": name, "data-about": [about.project, about.agent, about.target].join("/"), onclick: () => ask(name, about) }, LABELS[name] || name));
 }
 
 /** Ask once, then run an action. `about` names the agent, and what the action is about. */
@@ -68,7 +68,7 @@ export function ask(name, about) {
     h(
       "form",
       { onsubmit: run },
-      h("h2", { id: "dialog-title" }, `${LABELS[name] || name}: ${about.agent}`),
+      h("h2", { id: "dialog-title" }, `${LABELS[name] || name}: ${about.agent}`, h("span", { class: "dim" }, ` in ${about.project}`)),
       about.question && h("blockquote", {}, about.question),
       NOTES[name] && h("p", {}, NOTES[name]),
       input && h("label", { for: "action-text" }, label),

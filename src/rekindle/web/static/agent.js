@@ -1,6 +1,6 @@
 // One agent: its state, its questions, the last night, its documents and its output.
 
-import { agentPath, find, h, read, renderAge, renderCount, renderMoment, renderState, renderUsd, secondsNow, show as showPage, tell } from "./core.js";
+import { agentPath, find, h, read, redraw, renderAge, renderCount, renderMoment, renderState, renderUsd, secondsNow, show as showPage, tell } from "./core.js";
 import { ask, buttons } from "./actions.js";
 import { drawLines, drawTimeline } from "./night.js";
 import { drawCharts } from "./charts.js";
@@ -65,15 +65,14 @@ function refreshSoon() {
   if (timer) return;
   timer = setTimeout(() => {
     timer = null;
-    const isUsed = find("dialog").open || parts.panel.contains(document.activeElement);
-    refresh(!isUsed && tab !== "transcript");
+    refresh(() => tab !== "transcript" && !find("dialog").open && !parts.panel.contains(document.activeElement));
   }, 2000);
 }
 
-async function refresh(withTabs = true) {
+async function refresh(isFree = () => true) {
   try {
     await Promise.all([readAgent(), readNight()]);
-    if (withTabs) drawTabs();
+    if (isFree()) drawTabs();
   } catch (error) {
     tell(error.message, true);
   }
@@ -101,8 +100,9 @@ const about = (more = {}) => ({ ...names, ...more, done: () => refresh() });
 function drawHead() {
   const { row } = agent;
   const age = row.last_active ? `, seen ${renderAge(secondsNow() - Date.parse(row.last_active) / 1000)} ago` : "";
-  parts.head.replaceChildren(
-    h("div", { class: "title-row" }, h("h1", {}, row.agent, h("span", { class: "dim harness" }, ` ${row.harness}`)), h("span", { class: "actions" }, buttons([...(BY_STATE[row.state] || []), ...(row.spend.usd_cap ? ["raise budget"] : [])], about({ question: row.reason })))),
+  redraw(
+    parts.head,
+    h("div", { class: "title-row" }, h("h1", {}, row.agent, h("span", { class: "dim harness" }, ` ${row.harness} in ${names.project}`)), h("span", { class: "actions" }, buttons([...(BY_STATE[row.state] || []), ...(row.spend.usd_cap ? ["raise budget"] : [])], about({ question: row.reason })))),
     h("p", {}, renderState(row), row.reason ? `: ${row.reason}` : "", h("span", { class: "dim" }, age)),
     row.next_action && h("p", {}, h("strong", {}, "next: "), row.next_action),
     h("p", { class: "dim" }, listFacts(row).join(" · ")),
@@ -122,7 +122,8 @@ function listFacts(row) {
 }
 
 function drawQuestions() {
-  parts.questions.replaceChildren(
+  redraw(
+    parts.questions,
     ...agent.questions.map((question) =>
       h(
         "section",
@@ -159,7 +160,8 @@ function drawTabs() {
     const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
     if (step) select(all[(all.indexOf(tab) + step + all.length) % all.length]);
   };
-  parts.tabs.replaceChildren(
+  redraw(
+    parts.tabs,
     ...all.map((name) =>
       h("button", { type: "button", role: "tab", id: `tab-${name}`, "aria-selected": String(name === tab), "aria-controls": "panel", tabindex: name === tab ? 0 : -1, onclick: () => select(name), onkeydown: onKey }, `${name}${counts[name] ? ` ${counts[name]}` : ""}`),
     ),
@@ -252,9 +254,11 @@ async function drawOutput(panel) {
   if (tab !== "output") return;
   const before = panel.querySelector(".output");
   const isAtEnd = !before || before.scrollTop + before.clientHeight > before.scrollHeight - 40;
-  const output = h("pre", { class: "output", tabindex: 0, "aria-label": "Output" }, lines.join("\n"));
-  panel.replaceChildren(lines.length ? output : h("p", {}, "There is no output yet."));
-  output.scrollTop = isAtEnd ? output.scrollHeight : before.scrollTop;
+  // The element stays, so that it keeps the focus and its place.
+  const output = before || h("pre", { class: "output", tabindex: 0, "aria-label": "Output" });
+  if (!before || !lines.length) panel.replaceChildren(lines.length ? output : h("p", {}, "There is no output yet."));
+  if (output.textContent !== lines.join("\n")) output.textContent = lines.join("\n");
+  if (isAtEnd) output.scrollTop = output.scrollHeight;
   clearTimeout(watching);
   watching = setTimeout(() => tab === "output" && !document.hidden && drawTab(), 3000);
 }

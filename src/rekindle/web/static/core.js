@@ -40,7 +40,10 @@ export async function call(path, body, more = {}) {
     headers["Content-Type"] = "application/json";
     Object.assign(options, { method: "POST", body: JSON.stringify(body) });
   }
-  const response = await fetch(path, options);
+  const response = await fetch(path, options).catch((error) => {
+    if (error.name === "AbortError") throw error;
+    throw new Refusal(0, "the server does not answer", "start `rekindle ui` again, and open its link");
+  });
   if (response.ok) return response;
   const told = await response.json().catch(() => ({}));
   if (response.status === 401 && (path !== "/api/session" || !localStorage.getItem(TOKEN))) showLogin(told);
@@ -68,6 +71,7 @@ let isLoggedOut = false;
 function showLogin(told) {
   if (isLoggedOut) return;
   isLoggedOut = true;
+  document.body.classList.add("logged-out");
   show(
     "Rekindle",
     h("h1", {}, "This page needs a new link"),
@@ -75,6 +79,16 @@ function showLogin(told) {
     h("p", {}, "Run this command, then open the link that it prints:"),
     h("pre", {}, h("code", {}, "rekindle ui --link")),
   );
+}
+
+/** Replace an element's children, and keep the focus on the same link or button. */
+export function redraw(place, ...children) {
+  const focused = place.contains(document.activeElement) ? document.activeElement : null;
+  const identify = (one) => [one.tagName, one.id || one.textContent, one.dataset.about, one.href].join("\n");
+  place.replaceChildren(...children);
+  if (!focused || place.contains(document.activeElement)) return;
+  const same = [...place.querySelectorAll(focused.tagName)].find((one) => identify(one) === identify(focused));
+  same?.focus({ preventScroll: true });
 }
 
 export function show(title, ...children) {

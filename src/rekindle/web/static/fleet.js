@@ -1,6 +1,6 @@
 // The table of all agents. Rows keep their order; above 200 rows, only visible rows are in the page.
 
-import { agentPath, find, h, renderAge, renderState, renderUsd, secondsNow, show as showPage, svg } from "./core.js";
+import { agentPath, find, h, redraw, renderAge, renderState, renderUsd, secondsNow, show as showPage, svg } from "./core.js";
 import { ask, buttons, readServer } from "./actions.js";
 import { follow } from "./stream.js";
 
@@ -10,7 +10,8 @@ const FILTERS = { "!": "needs you", "@": "running", "#": "waiting", "&": "stoppe
 const NEEDING = new Set(["needs you", "broken"]);
 const COLUMNS = ["state", "agent", "what, or why", "cycle", "window", "spent", "loops", "seen"];
 
-const KEYS = [["/", "filter"], ["!", "needs you"], ["@", "running"], ["j k", "move"], ["enter", "open"], ["space", "peek"], ["a", "answer"], ["s", "stop"], ["h", "hand off"], ["r", "restart"]];
+const KEYS = [["/", "filter"], ["!", "needs you"], ["@", "running"], ["j k", "move"], ["enter", "open"], ["space", "peek"]];
+const ACTION_KEYS = [["a", "answer"], ["s", "stop"], ["h", "hand off"], ["r", "restart"]];
 
 let rows = new Map();
 let shown = [];
@@ -25,8 +26,8 @@ export async function show() {
   const query = new URLSearchParams(location.search);
   filter.text = query.get("q") || "";
   filter.state = query.get("state") || "";
-  await readServer();
-  draw();
+  const { read_only: isReadOnly } = await readServer();
+  draw(isReadOnly ? KEYS : [...KEYS, ...ACTION_KEYS]);
   follow(update);
   addEventListener("scroll", drawRows, { passive: true });
   addEventListener("resize", () => { height = 0; drawRows(); });
@@ -34,7 +35,7 @@ export async function show() {
   setInterval(drawAges, 5000);
 }
 
-function draw() {
+function draw(keys) {
   parts = {
     count: h("p", { class: "counts" }),
     strip: h("ul", { class: "strip" }),
@@ -62,7 +63,7 @@ function draw() {
     h("div", { class: "bar-of-filters" }, parts.input, parts.states),
     parts.empty,
     parts.table,
-    h("p", { class: "keys dim" }, "Keys: ", KEYS.map(([keys, text]) => [keys.split(" ").map((key) => [h("kbd", {}, key), " "]), text, ", "]), h("kbd", {}, "esc"), " show all"),
+    h("p", { class: "keys dim" }, "Keys: ", keys.map(([names, text]) => [names.split(" ").map((key) => [h("kbd", {}, key), " "]), text, ", "]), h("kbd", {}, "esc"), " show all"),
   );
   update(rows, new Set(), { isComplete: false });
 }
@@ -109,7 +110,8 @@ function drawCounts(counts) {
   const words = order.filter((state) => counts[state]).map((state) => `${counts[state]} ${state === "needs you" && counts[state] > 1 ? "need you" : state}`);
   parts.count.textContent = [words.join(" · "), spent ? `$${renderUsd(spent)} spent` : ""].filter(Boolean).join("   ");
   document.title = `${needing ? `(${needing}) ` : ""}Agents – Rekindle`;
-  parts.states.replaceChildren(
+  redraw(
+    parts.states,
     ...Object.entries(FILTERS).map(([key, state]) =>
       h("button", { type: "button", "aria-pressed": String(filter.state === state), title: `key ${key}`, onclick: () => setFilter({ state: filter.state === state ? "" : state }) }, state),
     ),
@@ -123,18 +125,21 @@ function drawStrip() {
     h(
       "li",
       { class: "need" },
-      h("a", { href: agentPath(row.project, row.agent) }, nameOf(row)),
+      linkTo(row),
       h("span", { class: "why" }, row.why || row.label || row.state),
       row.seen && h("span", { class: "dim" }, `for ${renderAge(secondsNow() - row.seen)}`),
-      h("span", { class: "actions" }, buttons(row.questions || row.state === "needs you" ? ["answer", "restart"] : ["restart"], about(row))),
+      h("span", { class: "actions" }, buttons(isProject(row) ? [] : row.questions || row.state === "needs you" ? ["answer", "restart"] : ["restart"], about(row))),
     ),
   );
   if (needing.length > items.length) items.push(h("li", {}, h("a", { href: "/?state=needs+you" }, `and ${needing.length - items.length} more`)));
-  parts.strip.replaceChildren(...items);
+  redraw(parts.strip, ...items);
 }
 
 const about = (row) => ({ project: row.project, agent: row.agent, question: row.why });
-const nameOf = (row) => (isSingle ? row.agent : `${row.project}/${row.agent}`);
+/** Return whether a row stands for a project that cannot be read, and so is not an agent. */
+const isProject = (row) => row.agent === "-";
+const nameOf = (row) => (isProject(row) ? row.project : isSingle ? row.agent : `${row.project}/${row.agent}`);
+const linkTo = (row) => (isProject(row) ? h("strong", {}, nameOf(row)) : h("a", { href: agentPath(row.project, row.agent) }, nameOf(row)));
 
 function drawEmpty() {
   parts.empty.hidden = shown.length > 0;
@@ -200,7 +205,7 @@ function makeRow(key, row) {
     "tr",
     { role: "row", "data-key": key, class: row.needs ? "needs" : null },
     cell("state-cell", renderState(row)),
-    h("th", { role: "rowheader", scope: "row", class: "agent" }, row.agent === "-" ? nameOf(row) : h("a", { href: agentPath(row.project, row.agent) }, nameOf(row)), h("span", { class: "dim harness" }, ` ${row.harness || ""}`)),
+    h("th", { role: "rowheader", scope: "row", class: "agent" }, linkTo(row), h("span", { class: "dim harness" }, ` ${row.harness || ""}`)),
     cell("what", h("span", { title: row.why || row.next || "" }, row.why || row.next || "")),
     cell("cycle", row.cycle ? `${row.done || 0}${row.of ? `/${row.of}` : ""}` : "–"),
     cell("window", renderWindow(row)),
@@ -240,7 +245,7 @@ function onKey(event) {
   if (event.key === "/") { event.preventDefault(); parts.input.focus(); return; }
   if (event.key in FILTERS) { setFilter({ state: filter.state === FILTERS[event.key] ? "" : FILTERS[event.key] }); return; }
   const key = document.activeElement?.closest?.("tr")?.dataset.key;
-  if (event.key === "j" || event.key === "k") { move(shown.indexOf(key) + (event.key === "j" ? 1 : -1)); return; }
+  if (event.key === "j" || event.key === "k") { move(key, event.key === "j" ? 1 : -1); return; }
   if (event.key === " " && rows.has(key)) { event.preventDefault(); peek(rows.get(key)); return; }
   const action = { a: "answer", s: "stop", h: "hand off", r: "restart" }[event.key];
   if (action && rows.has(key)) { event.preventDefault(); ask(action, about(rows.get(key))); }
@@ -258,8 +263,9 @@ function peek(row) {
   dialog.showModal();
 }
 
-function move(place) {
-  const key = shown[Math.max(0, Math.min(shown.length - 1, place))];
+function move(from, step) {
+  const agents = shown.filter((key) => !isProject(rows.get(key)));
+  const key = agents[Math.max(0, Math.min(agents.length - 1, agents.indexOf(from) + step))];
   if (!key) return;
   if (shown.length > MOST_PLAIN) {
     const top = parts.body.getBoundingClientRect().top + scrollY + shown.indexOf(key) * height;

@@ -10,6 +10,7 @@ const listeners = [];
 let isComplete = false;
 let isLeader = false;
 let heard = null;
+let isLost = false;
 let cursor = "";
 
 /** Call a function with all rows and the changed keys whenever rows change. */
@@ -39,10 +40,12 @@ async function lead() {
     try {
       const response = await call("/api/stream", undefined, { headers: cursor ? { "Last-Event-ID": cursor } : {} });
       pause = 1;
+      isLost = false;
       await readEvents(response.body.getReader());
     } catch (error) {
       if (error.status === 401) return;
     }
+    isLost = true;
     await new Promise((resolve) => setTimeout(resolve, pause * 1000));
   }
 }
@@ -95,9 +98,9 @@ function showLife() {
   const banner = find("banner");
   banner.hidden = !isStale;
   if (isStale) {
-    const text = `No updates for ${renderAge(age)}. This page shows the state at ${renderClock(heard * 1000)}.`;
+    const text = `No updates for ${renderAge(age)}. This page shows the state at ${renderClock(heard * 1000)}. Check that rekindle ui still runs.`;
     if (banner.textContent !== text) banner.textContent = text;
   }
-  const live = heard === null ? "connecting …" : isStale ? "" : "live";
+  const live = heard === null || (isLost && !isStale) ? "connecting …" : isStale ? "" : "live";
   if (find("live").textContent !== live) find("live").textContent = live;
 }
