@@ -1,5 +1,6 @@
 """`rekindle ui`: show the agents in a browser."""
 
+import re
 from pathlib import Path
 
 import click
@@ -13,6 +14,17 @@ from rekindle.wiring.access.operator_check import refuse_agent_of
 from rekindle.wiring.access.trust_checks import list_trusted
 
 _LARGEST_PORT = 65_535
+_HOST_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?(:[0-9]+)?")
+
+
+def _check_name(name: str | None) -> str | None:
+    """Return the proxy's name as a browser sends it, or refuse one that no browser sends."""
+    if name and not _HOST_NAME.fullmatch(name.lower()):
+        raise UsageError(
+            f"{name!r} is not a host name",
+            hint="give only the name that the proxy serves, such as agents.example",
+        )
+    return name.lower() if name else None
 
 
 @click.command()
@@ -27,6 +39,7 @@ _LARGEST_PORT = 65_535
     "--behind-proxy",
     "proxy",
     metavar="NAME",
+    callback=lambda _context, _option, name: _check_name(name),
     help="Also accept requests from a proxy that serves the pages at https://NAME.",
 )
 @click.option("--no-open", is_flag=True, help="Print the link, but do not open a browser.")

@@ -104,3 +104,11 @@ def test_a_missing_extra_is_explained(project):
     )
     assert ended.returncode == 1
     assert "pip install 'rekindle-agents[ui]'" in ended.stderr
+
+
+@pytest.mark.parametrize("name", ["https://agents.example", "agents.example/", "a b", "a:x"])
+def test_a_proxy_needs_a_host_name(project, rekindle, name):
+    """The server would refuse every request through the proxy."""
+    code, _, err = rekindle("ui", "--link", "--port", 1, "--behind-proxy", name)
+    assert code == 2
+    assert "is not a host name" in err
