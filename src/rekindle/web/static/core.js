@@ -68,6 +68,9 @@ export async function openLink() {
 
 let isLoggedOut = false;
 
+// Another tab has opened a new link.
+addEventListener("storage", (event) => isLoggedOut && event.key === TOKEN && location.reload());
+
 function showLogin(told) {
   if (isLoggedOut) return;
   isLoggedOut = true;
