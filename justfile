@@ -80,6 +80,10 @@ errors:
 picture:
     {{python}} tools/demo_svg.py
 
+# Take the pictures of the screens from a recorded night; FOLDER: of all pages at all widths, there.
+pictures *folder:
+    {{python}} tools/pictures.py {{folder}}
+
 # Build the site in build/site/site, with warnings as errors, and check its links.
 site:
     {{python}} tools/site.py
