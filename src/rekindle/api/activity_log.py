@@ -50,7 +50,7 @@ class ActivityLog:
         lines = list(islice(newest, last or None))[::-1]
         if self._turns:
             lines += self._turns.read(last)
-        return sorted(lines, key=lambda item: item[0])
+        return sorted(lines, key=lambda item: item[0])[-last:]
 
     def read_new(self) -> Iterator[LogLine]:
         """Yield the lines that were added since the last call."""
