@@ -19,7 +19,6 @@ import msgspec
 from oracle import NAME, Oracle
 
 from doubles import NoBackground, Unbraked
-from memory_store import MemoryStore
 from rekindle.documents import events
 from rekindle.documents.events import WorkSigns
 from rekindle.documents.launches.launch_types import (
@@ -57,6 +56,7 @@ from rekindle.policy.settings.runtime_settings import (
     Settings,
 )
 from rekindle.policy.supervision import run_moves as runs
+from rekindle.testing.memory_store import MemoryStore
 
 BASE = datetime(2026, 1, 1, tzinfo=UTC)
 HOUR, DAY, YEAR = 3600.0, 86_400.0, 365.25 * 86_400

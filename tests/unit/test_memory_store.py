@@ -3,10 +3,10 @@
 import msgspec
 import pytest
 
-from memory_store import MemoryStore
 from rekindle.documents import events
 from rekindle.errors import BusyError, SupervisedError
 from rekindle.policy.supervision import run_moves as policy
+from rekindle.testing.memory_store import MemoryStore
 
 pytestmark = pytest.mark.pure
 

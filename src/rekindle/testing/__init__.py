@@ -1,1 +1,5 @@
-"""Test support for authors of harness plugins: contract tests and recordings."""
+"""Support for tests of harness plugins, and of programs that use the Python API."""
+
+from rekindle.testing.memory_home import MemoryHome
+
+__all__ = ["MemoryHome"]

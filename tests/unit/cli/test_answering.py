@@ -6,7 +6,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from memory_store import MemoryStore
 from rekindle.api import answer_questions
 from rekindle.cli import trust_prompt
 from rekindle.cli.running import answer_commands as cli
@@ -16,6 +15,7 @@ from rekindle.documents.launches.launch_types import RefusedCall
 from rekindle.errors import BusyError, ClosedQuestionError, UsageError
 from rekindle.policy.operator import answers, questions
 from rekindle.system import clock
+from rekindle.testing.memory_store import MemoryStore
 from rekindle.wiring.access import trust_checks
 
 

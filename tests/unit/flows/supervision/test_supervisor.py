@@ -6,7 +6,6 @@ from typing import get_args
 import pytest
 
 from doubles import NoBackground, Unbraked
-from memory_store import MemoryStore
 from rekindle.documents import events
 from rekindle.documents.launches.launch_types import (
     AssistantText,
@@ -47,6 +46,7 @@ from rekindle.policy.settings.runtime_settings import (
 from rekindle.policy.supervision import run_moves as policy
 from rekindle.policy.supervision import watchdog_table
 from rekindle.policy.supervision.watchdog_table import WatchFacts
+from rekindle.testing.memory_store import MemoryStore
 
 IDLE = ProcessVitals(stopped=False, cpu_seconds=0.0, tools=0, tools_cpu_seconds=0.0)
 

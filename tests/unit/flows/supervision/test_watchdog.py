@@ -5,7 +5,6 @@ from datetime import UTC, timedelta
 import msgspec
 import pytest
 
-from memory_store import MemoryStore
 from rekindle.documents import events
 from rekindle.errors import StoreError
 from rekindle.flows.supervision.watchdog import (
@@ -20,6 +19,7 @@ from rekindle.policy.settings.runtime_settings import (
     BriefSettings,
 )
 from rekindle.policy.supervision import run_moves as policy
+from rekindle.testing.memory_store import MemoryStore
 
 EVERY = 15
 

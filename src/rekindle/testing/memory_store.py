@@ -110,8 +110,15 @@ class MemoryView(msgspec.Struct, frozen=True):
     """Projection of the log alone."""
     pending: tuple[AnyEvent, ...] = ()
     """Records in the inbox: acknowledged, but not folded yet."""
+    proposed: None = None
+    """Relays are never waiting to be committed."""
     condition: str = "sealed"
     is_tampered: bool = False
+
+    @property
+    def end(self) -> int:
+        """Return the position of the end of the log, which is the number of its last event."""
+        return self.committed.seq
 
     @property
     def projection(self) -> Projection:
