@@ -60,6 +60,7 @@ def run(
     refuse_agent(project, "rekindle run")
     private.make_agent(name)
     durable_files.replace_file(prompt, task.encode())
+    durable_files.replace_file(private.agent(name).manifest, text.encode())  # for its hooks
     store = open_store(project)
     operator.accept_log(store, name)
     run_supervisor(

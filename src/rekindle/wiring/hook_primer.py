@@ -23,7 +23,9 @@ from rekindle.errors import ManifestError, RekindleError
 from rekindle.flows.priming.prime_session import SessionPrimer
 from rekindle.policy.settings.runtime_settings import AgentDefaults
 from rekindle.ports import Harness
+from rekindle.stores.folders.private_files import find_private_project
 from rekindle.system import clock
+from rekindle.system.files import durable_files
 from rekindle.system.processes import launch_processes
 from rekindle.wiring.access.trust_checks import is_trusted
 from rekindle.wiring.open_store import (
@@ -35,14 +37,15 @@ from rekindle.wiring.open_store import (
 
 def main(folder: Path, record: bytes, say: Callable[[str], None]) -> None:
     """Print the context for the new session, or the reason why there is none."""
-    if not is_trusted(folder.parents[2]):
-        return  # a cloned repository may come with a relay
+    load = _find_project(folder)
+    if load is None:
+        return
     line = hook_record.parse(record.strip(b"\n").removeprefix(hook_record.PREFIX))
     harness = HARNESSES.get(line.harness)
     event = harness.read_hook(line) if harness else None
     start = _find_start(event)
     if harness is not None and isinstance(event, SessionCompacted):
-        _write_checkpoint(config.load_project(folder.parents[2]), folder.name, harness, event)
+        _write_checkpoint(load(), folder.name, harness, event)
     if harness is None or start is None:
         return
 
@@ -51,9 +54,22 @@ def main(folder: Path, record: bytes, say: Callable[[str], None]) -> None:
             say(harness.render_hook_output(line.event, text))
 
     try:
-        prime_session(config.load_project(folder.parents[2]), folder.name, start, print_primer)
+        prime_session(load(), folder.name, start, print_primer)
     except RekindleError as error:
         print_primer(f"(Rekindle could not load the state of the work: {error}. Tell the user.)\n")
+
+
+def _find_project(folder: Path) -> Callable[[], Project] | None:
+    """Return a function that reads an agent's project, or None if the user does not trust it.
+
+    A cloned repository may come with a relay. An agent that a program runs without a manifest has
+    its settings outside the folder, where only the user can write them.
+    """
+    root = folder.parents[2]
+    if is_trusted(root):
+        return lambda: config.load_project(root)
+    settings = durable_files.read_bytes(find_private_project(root).agent(folder.name).manifest)
+    return None if settings is None else lambda: config.make_project(root, settings.decode())
 
 
 def _write_checkpoint(

@@ -1,11 +1,13 @@
 """Run one agent without a manifest."""
 
+import shutil
 import sys
 
 import pytest
 
 import rekindle
 from rekindle.errors import ManifestError, UsageError
+from rekindle.wiring import hook_primer
 from rekindle.wiring.access import trust_checks
 
 AGENT = """\
@@ -49,6 +51,24 @@ def test_an_agent_runs_without_a_manifest_and_continues(start):
     ]
     assert not (start.folder / "rekindle.yaml").exists()
     assert not trust_checks.is_trusted(start.folder)
+
+
+def test_a_session_that_reports_its_start_gets_the_relay(start):
+    """Its hook finds the settings of the run, although the folder has no manifest."""
+    start()
+    folder, said = start.folder / ".rekindle/agents/scout", []
+    record = b'1 hook claude-code SessionStart:startup - - 1794709671134562890 - {"session_id":"s"}'
+    hook_primer.main(folder, record, said.append)
+    assert "Do step 2" in "".join(said)
+
+
+def test_a_session_of_another_agent_gets_nothing(start):
+    start()
+    shutil.copytree(start.folder / ".rekindle/agents/scout", start.folder / ".rekindle/agents/b")
+    said = []
+    record = b'1 hook claude-code SessionStart:startup - - 1794709671134562890 - {"session_id":"s"}'
+    hook_primer.main(start.folder / ".rekindle/agents/b", record, said.append)
+    assert said == []
 
 
 def test_a_passed_until_ends_the_run(start):

@@ -75,6 +75,11 @@ class PrivateAgent(msgspec.Struct, frozen=True):
         return self.path / "settings.json"
 
     @property
+    def manifest(self) -> Path:
+        """Manifest of an agent that a program runs without rekindle.yaml."""
+        return self.path / "manifest.json"
+
+    @property
     def launch(self) -> Path:
         """Folder for files that a launch passes to its CLI, such as hooks and policy."""
         return self.path / "launch"
