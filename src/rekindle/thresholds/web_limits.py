@@ -19,7 +19,7 @@ UI_IDLE_SECONDS = declare_threshold(
     "Maximum interval at which `rekindle ui` looks for changes while nothing changes.",
 )
 UI_BACK_OFF = declare_threshold(
-    1.2, "ui.back_off", "count", "Factor by which the interval grows while nothing changes."
+    1.5, "ui.back_off", "count", "Factor by which the interval grows while nothing changes."
 )
 UI_CHECK_SHARE = declare_threshold(
     0.05,

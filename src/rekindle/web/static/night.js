@@ -4,7 +4,9 @@ import { h, renderClock as clock, svg } from "./core.js";
 
 const LEFT = 80;
 const ROW = 26;
-const LANES = { session: ["session"], wait: ["wait", "safe", "question"] };
+const LANES = ["session", "waits", "needs you"];
+const LANE_OF = { session: 0, wait: 1 }; // all others need a person
+const LEGEND = "green: working · red: crashed or hung · amber: waits for a limit or an outage · grey: waits for you · ▪ progress · ▫ no progress";
 const MARK_ROWS = [
   ["events", ["crash", "hang", "refused", "question", "answer"]],
   ["handoffs", ["handoff", "compaction"]],
@@ -18,7 +20,7 @@ export function drawTimeline(place, night) {
   const width = Math.max(300, place.clientWidth || 1000);
   const [start, end] = [Date.parse(night.since), Date.parse(night.until)];
   const x = (time) => LEFT + ((Math.min(Math.max(Date.parse(time), start), end) - start) / (end - start)) * (width - LEFT - 8);
-  const rows = [...Object.keys(LANES), ...MARK_ROWS.map(([name]) => name)];
+  const rows = [...LANES, ...MARK_ROWS.map(([name]) => name)];
   const top = 22;
   const height = top + rows.length * ROW + 6;
   const parts = rows.map((name, row) => svg("text", { class: "lane", x: 0, y: top + row * ROW + 17 }, name));
@@ -27,7 +29,7 @@ export function drawTimeline(place, night) {
     parts.push(svg("line", { class: "tick", x1: at, x2: at, y1: top - 4, y2: height }), svg("text", { class: "hour", x: at, y: 12, "text-anchor": "middle" }, clock(tick)));
   }
   for (const span of night.spans) {
-    const row = span.lane === "session" ? 0 : 1;
+    const row = LANE_OF[span.lane] ?? 2;
     const [from, to] = [x(span.start), x(span.end || night.until)];
     const text = `${span.lane} ${clock(span.start)}–${span.end ? clock(span.end) : ""} ${span.text}`;
     const isBad = ["crash", "hang"].includes(span.exit);
@@ -38,10 +40,10 @@ export function drawTimeline(place, night) {
     if (row < 0) continue; // the wait's own span shows it
     const text = [clock(mark.at), mark.kind, mark.verdict, mark.percent ? `${Math.round(mark.percent)} %` : "", mark.text].filter(Boolean).join(" ");
     const glyph = mark.kind === "cycle" ? (["progress", ""].includes(mark.verdict) ? "▪" : "▫") : GLYPHS[mark.kind];
-    parts.push(svg("text", { class: `mark mark-${mark.kind}`, x: x(mark.at), y: top + (row + 2) * ROW + 17, "text-anchor": "middle" }, glyph, svg("title", {}, text)));
+    parts.push(svg("text", { class: `mark mark-${mark.kind}`, x: x(mark.at), y: top + (row + LANES.length) * ROW + 17, "text-anchor": "middle" }, glyph, svg("title", {}, text)));
   }
   const summary = `Timeline from ${clock(start)} to ${clock(end)}. The list below describes the same events.`;
-  place.replaceChildren(svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": summary }, parts));
+  place.replaceChildren(svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": summary }, parts), h("p", { class: "dim legend" }, LEGEND));
 }
 
 /** Return times of day in the period, at most a dozen. */
