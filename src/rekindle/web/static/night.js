@@ -4,6 +4,7 @@ import { h, renderClock as clock, svg } from "./core.js";
 
 const LEFT = 80;
 const ROW = 26;
+const GLYPH = 14;
 const LANES = ["session", "waits", "needs you"];
 const LANE_OF = { session: 0, wait: 1 }; // all others need a person
 const LEGEND = "green: working · red: crashed or hung · amber: waits for a limit or an outage · grey: waits for you · ▪ progress · ▫ no progress";
@@ -35,12 +36,14 @@ export function drawTimeline(place, night) {
     const isBad = ["crash", "hang"].includes(span.exit);
     parts.push(svg("rect", { class: `span span-${span.lane}${isBad ? " span-bad" : ""}`, x: from, y: top + row * ROW + 4, width: Math.max(2, to - from - 1), height: ROW - 10, rx: 2 }, svg("title", {}, text)));
   }
+  const last = {}; // marks of the same moment are drawn side by side
   for (const mark of night.marks) {
     const row = MARK_ROWS.findIndex(([, kinds]) => kinds.includes(mark.kind));
     if (row < 0) continue; // the wait's own span shows it
     const text = [clock(mark.at), mark.kind, mark.verdict, mark.percent ? `${Math.round(mark.percent)} %` : "", mark.text].filter(Boolean).join(" ");
     const glyph = mark.kind === "cycle" ? (["progress", ""].includes(mark.verdict) ? "▪" : "▫") : GLYPHS[mark.kind];
-    parts.push(svg("text", { class: `mark mark-${mark.kind}`, x: x(mark.at), y: top + (row + LANES.length) * ROW + 17, "text-anchor": "middle" }, glyph, svg("title", {}, text)));
+    const at = (last[row] = Math.max(x(mark.at), (last[row] ?? -GLYPH) + GLYPH));
+    parts.push(svg("text", { class: `mark mark-${mark.kind}`, x: at, y: top + (row + LANES.length) * ROW + 17, "text-anchor": "middle" }, glyph, svg("title", {}, text)));
   }
   const summary = `Timeline from ${clock(start)} to ${clock(end)}. The list below describes the same events.`;
   place.replaceChildren(svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": summary }, parts), h("p", { class: "dim legend" }, LEGEND));
