@@ -6,7 +6,7 @@ from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 from threading import RLock
-from typing import Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from rekindle import config
 from rekindle.api.agent import Agent
@@ -19,7 +19,7 @@ from rekindle.documents.events import QuestionAsked
 from rekindle.documents.manifest import MANIFEST_FILE
 from rekindle.documents.screens.agent_row import AgentRow
 from rekindle.documents.screens.morning_page import MorningPage
-from rekindle.documents.search.search_types import SearchHit, SearchQuery
+from rekindle.documents.search.search_types import SearchQuery
 from rekindle.errors import (
     AuditError,
     BusyError,
@@ -35,6 +35,9 @@ from rekindle.system import clock
 from rekindle.system.files import file_status
 from rekindle.thresholds.screens import SHOWN_LAST
 from rekindle.wiring.row_setup import make_row_reader
+
+if TYPE_CHECKING:
+    from rekindle.wiring.search_setup import SearchResult
 
 
 class Home:
@@ -169,14 +172,20 @@ class Home:
         agents: Sequence[str] = (),
         since: datetime | None = None,
         most: int = SHOWN_LAST,
-    ) -> list[SearchHit]:
-        """Find turns, relays and decisions that contain all words, newest first."""
+    ) -> "SearchResult":
+        """Find turns, relays and decisions that contain all words, newest first.
+
+        The result can be iterated over. Its `damaged` names what could not be read.
+        """
         from rekindle.policy.search.search_query import render_match  # noqa: PLC0415 - needs sqlite
         from rekindle.wiring import search_setup, transcript_setup  # noqa: PLC0415 - as above
 
         match = render_match((words,) if isinstance(words, str) else tuple(words), file)
         if not match:
-            raise UsageError("there is no word to search for", hint="name words or a file")
+            raise UsageError(
+                "there is no word to search for",
+                hint="name words or a file: `rekindle search WORDS`, `rekindle search --file PATH`",
+            )
         project, files = self.project, self.require_files("search")
         agents = [project.require_agent(name) for name in agents]
         for name in agents or project.manifest.agents:
@@ -190,7 +199,7 @@ class Home:
         result = search_setup.search(project, files, query)
         for damage in result.damaged:
             self.operator.tell(f"Note: {damage}")
-        return result.hits
+        return result
 
     def morning(self) -> MorningPage:
         """Return what each agent has done, why it stopped, what comes next and what it cost."""

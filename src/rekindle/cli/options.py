@@ -27,6 +27,7 @@ from rekindle.wiring.open_store import open_store
 
 if TYPE_CHECKING:
     from rekindle.api.agent import Agent
+    from rekindle.api.home import Home
     from rekindle.fleet.commands.fleet_store import FleetStore
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -138,13 +139,19 @@ def open_agent(agent: str | None, *, operator: bool = False) -> tuple[Project, A
     return project, open_store_of(project), name
 
 
-def open_handle(agent: str | None) -> "Agent":
-    """Return the API's handle for an agent."""
+def open_home(*, trust: bool = False) -> "Home":
+    """Return the project as the API sees it. It is closed when the command exits."""
     from rekindle.api.home import Home  # noqa: PLC0415 - keeps the start of other commands fast
     from rekindle.cli.trust_prompt import make_operator  # noqa: PLC0415 - keeps the start of other commands fast
 
-    home = Home(find_current_folder(), make_operator(trust=False))
+    home = Home(find_current_folder(), make_operator(trust=trust))
     click.get_current_context().call_on_close(home.close)
+    return home
+
+
+def open_handle(agent: str | None) -> "Agent":
+    """Return the API's handle for an agent."""
+    home = open_home()
     return home.agent(resolve_agent(home.project, agent))
 
 

@@ -70,7 +70,7 @@ def read_agent_night(agent: Agent, hours: float) -> AgentNight:
 def search_home(home: Home, words: str, file: str, agent: str) -> dict[str, Any]:
     """Return the turns, relays and decisions that contain all words."""
     agents = [home.project.require_agent(agent)] if agent else []
-    hits = home.search(words.split(), file=file, agents=agents, most=UI_HITS)
+    hits = home.search(words.split(), file=file, agents=agents, most=UI_HITS).hits
     return {"hits": hits}
 
 

@@ -35,6 +35,9 @@ class SearchResult(msgspec.Struct, frozen=True):
     has_entries: bool
     """Whether anything has been archived yet."""
 
+    def __iter__(self) -> Iterator[SearchHit]:
+        return iter(self.hits)
+
 
 def search(project: Project, store: FileStore, query: SearchQuery) -> SearchResult:
     """Index what is new in the archive, then return the newest hits.

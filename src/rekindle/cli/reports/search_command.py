@@ -3,16 +3,14 @@
 import click
 import msgspec
 
-from rekindle.cli.options import Number, json_option, open_project
+from rekindle.cli.options import Number, json_option, open_home
 from rekindle.cli.output import echo, print_json, style_text
 from rekindle.cli.reports.since_option import parse_since, since_option
-from rekindle.documents.search.search_types import SearchHit, SearchQuery
-from rekindle.errors import BusyError, NotFoundError, RekindleError, UsageError
+from rekindle.documents.search.search_types import SearchHit
+from rekindle.errors import NotFoundError
 from rekindle.formats.identifiers import to_one_line
-from rekindle.policy.search.search_query import render_match
 from rekindle.system import clock
 from rekindle.thresholds.screens import LARGEST_LAST, SHOWN_LAST
-from rekindle.wiring import search_setup, transcript_setup
 
 
 @click.command()
@@ -45,26 +43,9 @@ def search(  # noqa: PLR0917 - one parameter per option
     Rekindle builds an index when you search for the first time. After that, it reads only what is
     new.
     """
-    match = render_match(words, file or "")
-    if not match:
-        raise UsageError(
-            "there is no word to search for",
-            hint="name words or a file: `rekindle search WORDS`, `rekindle search --file PATH`",
-        )
-    project, store = open_project()
-    agents = [project.require_agent(agent)] if agent else []
     after = parse_since(since, clock.read_clock()) if since else None
-    for name in agents or project.manifest.agents:
-        try:
-            transcript_setup.archive_agent(project, store, name)
-        except BusyError:
-            continue  # another process is archiving, so use the existing archive
-        except RekindleError as error:
-            echo(f"Note: {name}: {error}", err=True)
-    query = SearchQuery(match=match, agents=agents, since=after, most=last)
-    result = search_setup.search(project, store, query)
-    for damage in result.damaged:
-        echo(f"Note: {damage}", err=True)
+    agents = [agent] if agent else []
+    result = open_home().search(words, file=file or "", agents=agents, since=after, most=last)
     if as_json:
         print_json({"hits": [msgspec.to_builtins(hit) for hit in result.hits]})
     elif not result.hits:

@@ -5,6 +5,7 @@ from functools import partial
 
 import click
 
+from rekindle.api.start_agents import start_on_host
 from rekindle.api.stop_agents import (
     end_background,
     make_stop,
@@ -14,7 +15,7 @@ from rekindle.cli.fleet_refusal import refuse_fleet
 from rekindle.cli.options import (
     budget_option,
     json_option,
-    open_project,
+    open_home,
     print_note,
     require_operator,
 )
@@ -25,7 +26,6 @@ from rekindle.cli.running.stop_command import (
     stop_without_manifest,
 )
 from rekindle.cli.trust_prompt import (
-    make_operator,
     trust_option,
 )
 from rekindle.errors import (
@@ -44,12 +44,7 @@ from rekindle.wiring.open_store import open_store
 from rekindle.wiring.running_agents import RunningAgents
 from rekindle.wiring.starting import background_start
 from rekindle.wiring.starting.bring_up import (
-    AgentStarter,
     StartResult,
-)
-from rekindle.wiring.supervisor_setup import (
-    check_agent,
-    check_notify,
 )
 
 
@@ -67,20 +62,12 @@ def up(agents: tuple[str, ...], tmux: bool, budget: str | None, trust: bool, as_
     Each agent has its own supervisor, which keeps running after you log out. `rekindle daemon`
     restarts supervisors that die, and `rekindle service install` starts the daemon at boot.
     """
-    project, store = open_project()
-    require_operator(project)
-    names = [project.require_agent(name) for name in agents] or project.declared_agents
-    operator = make_operator(trust=trust)
-    operator.ensure_trust(project)
-    check_notify(project, store)
-
-    def accept_agent(name: str) -> None:
-        operator.accept_log(store, name)
-        check_agent(project, store, name)
-        operator.accept_settings(project, name)
-
-    starter = AgentStarter(project, store, accept_agent, tmux=tmux, unbounded=budget == "none")
-    rows = starter.bring_up(names)
+    home = open_home(trust=trust)
+    refuse_fleet(home.project)
+    require_operator(home.project)
+    names = [home.project.require_agent(name) for name in agents] or home.project.declared_agents
+    home.operator.ensure_trust(home.project)
+    rows = start_on_host(home, names, tmux=tmux, unbounded=budget == "none")
     if as_json:
         print_json({"agents": rows})
     else:
