@@ -4,6 +4,9 @@ A link contains a token that can be used once, within a minute. Its hash is the 
 file in the user's private folder, so that `rekindle ui --link` can create a link for a running
 server, but another user cannot. The page exchanges the link's token for a session token, which
 exists only in the memory of the server and of the browser.
+
+Prometheus reads `/metrics` with a token of its own. It is in the same folder, and permits nothing
+else.
 """
 
 import hashlib
@@ -19,6 +22,7 @@ from rekindle.thresholds.web_limits import UI_LINK_SECONDS
 
 _FOLDER = "ui"
 _LOCK = "lock"
+_FOR_METRICS = "metrics-token"
 _TOKEN_BYTES = 32
 _FILE_MODE = 0o600
 
@@ -37,9 +41,17 @@ class PageLinks:
             if lock is None:
                 raise make_busy_error(self.port)
             for path in self._folder.iterdir():
-                if path.name != _LOCK:
+                if path.name not in {_LOCK, _FOR_METRICS}:
                     durable_files.remove_file(path)
             yield
+
+    def read_metrics_token(self) -> str:
+        """Return the token for `/metrics`, which stays the same when the server is restarted."""
+        path = self._folder / _FOR_METRICS
+        if not durable_files.path_exists(path):
+            token = secrets.token_urlsafe(_TOKEN_BYTES)
+            durable_files.replace_file(path, token.encode(), mode=_FILE_MODE)
+        return (durable_files.read_bytes(path) or b"").decode("ascii", "replace").strip()
 
     def make_link(self, name: str | None = None) -> str:
         """Return a new address of the pages, at the proxy's name if there is one."""
@@ -68,6 +80,7 @@ class PageSessions:
     def __init__(self, links: PageLinks) -> None:
         self._links = links
         self._sessions: set[str] = set()
+        self._metrics = _hash(links.read_metrics_token())
 
     def open(self, link: str) -> str | None:
         """Return a session token for a link's token, or None if the link is not valid."""
@@ -79,9 +92,11 @@ class PageSessions:
 
     def accepts(self, authorization: str) -> bool:
         """Return whether an Authorization header contains a session token."""
-        # Comparing hashes does not reveal how much of a guessed token is right.
-        scheme, _, token = authorization.partition(" ")
-        return scheme == "Bearer" and _hash(token) in self._sessions
+        return _hash_bearer(authorization) in self._sessions
+
+    def accepts_metrics(self, authorization: str) -> bool:
+        """Return whether an Authorization header allows reading the metrics."""
+        return _hash_bearer(authorization) == self._metrics or self.accepts(authorization)
 
 
 def find_running() -> list[int]:
@@ -99,6 +114,13 @@ def make_busy_error(port: int) -> UsageError:
         f"port {port} is already in use",
         hint="`rekindle ui --link` prints a link to a running server; use --port for another one",
     )
+
+
+def _hash_bearer(authorization: str) -> str:
+    """Return the hash of the token in an Authorization header, or "" if there is none."""
+    # Comparing hashes does not reveal how much of a guessed token is right.
+    scheme, _, token = authorization.partition(" ")
+    return _hash(token) if scheme == "Bearer" and token else ""
 
 
 def _hash(token: str) -> str:

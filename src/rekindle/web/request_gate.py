@@ -19,6 +19,7 @@ from rekindle.web.page_links import PageSessions
 
 API = "/api/"
 OPEN_SESSION = "/api/session"
+METRICS = "/metrics"
 _READS = frozenset({"GET", "HEAD"})
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:;"
@@ -70,10 +71,11 @@ class RequestGate:
             return refuse(421, "this server has another name", "use the link of `rekindle ui`")
         if is_write and (refusal := self._find_foreign(self._origins[hosts[0]], headers)):
             return refusal
-        is_page = not is_write and not path.startswith(API)  # it contains no data
+        is_page = not is_write and not path.startswith((API, METRICS))  # it contains no data
         if is_page or (is_write and path == OPEN_SESSION):
             return None
-        if not self._sessions.accepts(headers.get("authorization", "")):
+        accepts = self._sessions.accepts_metrics if path == METRICS else self._sessions.accepts
+        if not accepts(headers.get("authorization", "")):
             return refuse(401, "the page needs a new link", "run `rekindle ui --link`")
         if is_write and self._read_only:
             return refuse(403, "the server is read-only", "start `rekindle ui` without --read-only")

@@ -29,8 +29,9 @@ from rekindle.web.page_actions import (
     describe_commands,
 )
 from rekindle.web.page_links import PageLinks, PageSessions
+from rekindle.web.project_metrics import WebMetrics
 from rekindle.web.project_rows import WebProjects, find_redaction
-from rekindle.web.request_gate import RequestGate, refuse
+from rekindle.web.request_gate import METRICS, RequestGate, refuse
 from rekindle.web.row_hub import RowHub
 from rekindle.web.web_row import encode_answer
 
@@ -51,6 +52,7 @@ class WebApp:
         self._projects, self._sessions, self._read_only = projects, sessions, read_only
         self._hub = RowHub(projects, secrets.token_hex(4))
         self._actions = PageActions(projects)
+        self._metrics = WebMetrics(projects)
 
     def make_routes(self) -> list[Route | Mount]:
         return [
@@ -67,6 +69,7 @@ class WebApp:
             Route("/api/morning", self._read_morning),
             Route("/api/runs", self._read_runs),
             Route("/api/act", self._act, methods=["POST"]),
+            Route(METRICS, self._read_metrics),
         ]
 
     def _of_agent(
@@ -112,6 +115,10 @@ class WebApp:
             "actions": describe_commands(),
         }
         return JSONResponse(facts)
+
+    async def _read_metrics(self, _request: Request) -> Response:
+        text = await asyncio.to_thread(self._metrics.render)
+        return Response(text, media_type="text/plain; version=0.0.4")
 
     async def _stream(self, request: Request) -> Response:
         events = self._hub.stream(request.headers.get("last-event-id", ""))
