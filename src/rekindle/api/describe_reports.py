@@ -1,7 +1,7 @@
 """Convert supervisor reports to readable lines for `rekindle run` and `rekindle logs`."""
 
 from collections.abc import Iterator
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypedDict
 
 from rekindle.documents.launches.launch_types import (
     AssistantText,
@@ -10,7 +10,6 @@ from rekindle.documents.launches.launch_types import (
     ToolCallStarted,
     WarningReport,
 )
-from rekindle.documents.screens.text_style import TextStyle
 from rekindle.flows.supervisor_ports import (
     CycleReport,
     ExitReport,
@@ -28,6 +27,14 @@ from rekindle.formats.counts import render_count
 from rekindle.formats.identifiers import to_one_line
 from rekindle.policy.exits import explain_reasons, stop_reasons
 from rekindle.thresholds.screens import REPORT_CHARACTERS
+
+
+class TextStyle(TypedDict, total=False):
+    """Text style for command output."""
+
+    fg: str | None
+    bold: bool
+    dim: bool
 
 
 class ReportLine(NamedTuple):

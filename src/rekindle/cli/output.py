@@ -17,7 +17,7 @@ import click
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from rekindle.documents.screens.text_style import TextStyle
+    from rekindle.api.describe_reports import TextStyle
 
 OUTPUT_SCHEMA = 1
 """Version of the JSON output. Within a version, keys keep their names and meanings."""
