@@ -39,6 +39,11 @@ def day(rekindle, model):
     rekindle("loops", "add", "rate-limit", "How many an hour?")
     model.play(long_call())
     killed = rekindle.by_hand(BEGUN)
+    # Claude Code writes its transcript a moment later, and a killed one has no time to.
+    projects = rekindle.cli.home / ".claude/projects"
+    rekindle.place.wait_for(
+        lambda: any(BEGUN in path.read_text() for path in projects.glob("*/*.jsonl"))
+    )
     killed_in_a_tool_call(rekindle)
     assert killed.wait() == -9
     model.play(bash("true"), too_long(), Text(WRITTEN))
