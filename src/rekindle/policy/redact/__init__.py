@@ -9,5 +9,7 @@ writes:
 - `context_secrets` recognizes them by the format around them: `context_patterns`, `key_blocks`,
   `encoded_secrets`.
 
-`value_tests` tests a single word, and `json_strings` keeps redacted JSON valid.
+`public_fields` hides fields that contain random text but are public, and `public_values` recognizes
+such values elsewhere. `value_tests` tests a single word, and `json_strings` keeps redacted JSON
+valid.
 """

@@ -27,6 +27,7 @@ from rekindle.policy.redact import (
     context_secrets,
     known_tokens,
     named_secrets,
+    public_fields,
     value_tests,
 )
 from rekindle.policy.redact.json_strings import clip_to_json
@@ -148,7 +149,7 @@ def find_once(text: str, allow: Sequence[str] = ()) -> list[SecretFinding]:
 
 def _find_in_view(text: str) -> list[SecretSpan]:
     view = _undo_escapes(text)
-    spans = list(_find_spans(view, _lower_in_place(view)))
+    spans = list(_find_spans(*_hide_public(view)))
     if not spans:
         return []
     spans += _join_next_line(view, spans)
@@ -218,6 +219,13 @@ def _undo_escapes(text: str) -> str:
 
 def _decode_escape(code: int) -> str:
     return "\x01" if code < ord(" ") and chr(code) not in _CONTROL.values() else chr(code)
+
+
+def _hide_public(view: str) -> tuple[str, str]:
+    """Return a text without its public values, and the same in lower case."""
+    low = _lower_in_place(view)
+    hidden = public_fields.hide_public_fields(view, low)
+    return (view, low) if hidden == view else (hidden, _lower_in_place(hidden))
 
 
 def _lower_in_place(view: str) -> str:

@@ -2,7 +2,7 @@
 
 import re
 
-from rekindle.policy.redact import value_tests
+from rekindle.policy.redact import public_values, value_tests
 
 SecretSpan = tuple[int, int, str]
 """Start and end of a secret in a text, and the rule that found it."""
@@ -112,6 +112,7 @@ _PLAIN_WORDS = frozenset(
     " tk. sl. t1. pat- pat sk_ sk- fc- fw_ dp.st. tk_ ops_ API- A3- apk_ pdt_ neon_"
     " sess- hpat_ mfa. csk_ csk- fal- m0- y0_ LWR- scw- pul- v1.0-".split()
 )
+_REST_OF_WORD = re.compile("[a-z]{1,12}[_=/-]")
 _NO_WORDS = re.compile(r"(?=(?:[^0-9]*[0-9]){4})[A-Za-z0-9-]{16,}")
 _DISTINCTIVE = 4
 """Minimum length of a prefix that is recognized even right after a digit."""
@@ -185,7 +186,9 @@ def is_public_id(word: str) -> bool:
 
 def find_tokens(run: str) -> list[SecretSpan]:
     """Return the start, end and rule of each token in a run of characters."""
-    spans = _find_known(run)
+    if public_values.is_public_run(run):
+        return []
+    spans = find_known(run)
     if _DIGIT.search(run):
         if len(run) >= _SHORTEST_SHAPE:
             spans += _find_shaped(run)
@@ -193,7 +196,8 @@ def find_tokens(run: str) -> list[SecretSpan]:
     return spans
 
 
-def _find_known(run: str) -> list[SecretSpan]:
+def find_known(run: str) -> list[SecretSpan]:
+    """Return the tokens that start with a known prefix."""
     spans: list[SecretSpan] = []
     for start in _FIRST_TWO.finditer(run):
         if spans and start.start() < spans[-1][1]:
@@ -211,6 +215,8 @@ def _find_known(run: str) -> list[SecretSpan]:
         if body is None:
             continue
         text = body[0].rstrip(".:!+/")
+        if public_values.is_package_file(prefix + text):
+            continue
         if len(text) >= least and _fits_prefix(prefix, text[:_ENOUGH]):
             spans.append((match.start(), match.end() + len(text), rule))
     return spans
@@ -231,12 +237,15 @@ def _fits_prefix(prefix: str, body: str) -> bool:
         return False
     if prefix in {"AKIA", "ASIA", "ABIA", "ACCA"}:
         return _CAPITALS.match(body) is not None or (len(body) < 16 and body.isupper())
+    if prefix.islower() and _REST_OF_WORD.match(body):
+        return False
     if len(prefix) <= 5 and prefix[-1] not in "_-.~/":
         return "/" not in body[:40] and value_tests.is_random(body, 16)
     if prefix in _PLAIN_WORDS:
         pieces = re.split(r"[_.]", body)
-        return value_tests.has_uuid(body) or any(
-            value_tests.is_random(piece, 14) for piece in pieces
+        return value_tests.has_uuid(body) or (
+            any(value_tests.is_random(piece, 14) for piece in pieces)
+            and any(value_tests.is_random(piece, 10) for piece in body.split("/"))
         )
     return (
         value_tests.has_uuid(body)

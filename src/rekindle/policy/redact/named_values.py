@@ -1,12 +1,14 @@
 """Decide whether a value is a secret, given the strength of its name."""
 
-from rekindle.policy.redact import value_tests
+from rekindle.policy.redact import public_values, value_tests
 from rekindle.policy.redact.secret_names import NameStrength
 
 
 def is_harmless(value: str, form: str, *, quoted: bool) -> bool:
     """Return whether a value cannot be a secret, no matter what its name is."""
     if value_tests.is_placeholder(value) or value_tests.is_file(value) or value_tests.is_tag(value):
+        return True
+    if public_values.is_version(value):
         return True
     if " " in value or "\t" in value or "://" in value:
         return True

@@ -16,7 +16,7 @@ class NameStrength(IntEnum):
 
 
 _STRONG = re.compile(
-    r".*(?:passw|passphrase|pwd|secret|credential|kennwort|contrase|wachtwoord|l.senord|парол|密"
+    r".*(?:passw|passphrase|pwd|secret(?!ar[iy]|e$|e[ds]$|ing$|ion|ive|ory)|credential|kennwort|contrase|wachtwoord|l.senord|парол|密"
     r"|口令|パス|비밀).*|(?!\w*(?:com|by|sur|tres|over|under)pass)\w*pass|\w*securestring|psk|\w*psk|creds?|senha|mdp|\w*passe|\w*pw|private_?key|masterauth|requirepass|pepper"
 )
 _MEDIUM = re.compile(

@@ -14,6 +14,7 @@ _PLACEHOLDER = re.compile(
     r"""(?ix)
     [^a-z0-9]* (?:
         \$[A-Za-z_]\w* | \$[{(] .* | %\w+% | %[-\w(){}]* | \{\{ .* | < [^>]* >? | \[ [^\]]* \]?
+      | \{[a-z_][\w.]*[\[(] .*
       | null | none | nil | undefined | true | false | yes | no | on | off | n/?a | todo | tbd
       | string | bytes | number | int | integer | float | bool(?:ean)? | object | any | str
       | required | optional | default | empty | unset | hidden | masked | removed | redacted .*
@@ -26,6 +27,7 @@ _PLACEHOLDER = re.compile(
 _HOLDS_PLACEHOLDER = re.compile(
     r"(?i)\$\{|\{\{|x{6}|\*{3}|\.{3}|…|example|placeholder|your|changeme"
 )
+_TEMPLATE_FIELD = re.compile(r"\{([A-Za-z_]\w*(?:[.\[]['\"]?\w+['\"]?\]?)*(?:![a-z])?|\d?)\}")
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _HEX = re.compile(r"[0-9a-f]+|[0-9A-F]+")
 _IDENTIFIER = re.compile(r"[A-Za-z_$][A-Za-z_$.\-]*[0-9]{0,2}")
@@ -75,7 +77,21 @@ def is_placeholder(value: str) -> bool:
         or _HOLDS_PLACEHOLDER.search(value)
     ):
         return True
+    if "{" in value and _is_template(value):
+        return True
     return len(value) >= 8 and len(set(value.lower())) <= 3
+
+
+def _is_template(value: str) -> bool:
+    """Return whether a value consists of fields in braces, as in `{user}:{password}`."""
+    fields = _TEMPLATE_FIELD.findall(value)
+    rest = _TEMPLATE_FIELD.sub("", value)
+    return (
+        bool(fields)
+        and not any(is_random(field, 12) for field in fields)
+        and not is_random(rest, 6)
+        and not has_mixed_characters(rest)
+    )
 
 
 def is_uuid(value: str) -> bool:

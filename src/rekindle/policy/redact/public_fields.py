@@ -1,0 +1,83 @@
+"""Hide the public fields of structured text before the search for secrets.
+
+These fields contain random text: the encrypted blocks in the transcripts of agent CLIs, ETags, and
+the public half of a JWK. A value that has the format of a known token stays visible.
+"""
+
+import re
+
+from rekindle.policy.redact import known_tokens
+from rekindle.policy.redact.value_tests import PLACEHOLDER_CHARACTER
+
+_Q = r"\x01{0,7}[\"']"
+_COLON = rf"{_Q}[ \t]{{0,4}}:[ \t]{{0,4}}{_Q}"
+_SEALED = re.compile(
+    rf"(?:(?:encrypted_?[cC]ontent|encrypted_index|thought_?[sS]ignature){_COLON}"
+    r"(?=gAAAAA|[A-Za-z0-9+/]{64})"
+    # The beginning of a protocol buffer: the number of its first field, and a length.
+    rf"|(?:\bsignature|redacted_thinking{_Q}[ \t]{{0,4}},[ \t]{{0,4}}{_Q}data){_COLON}"
+    r"(?=[CE][g-v][A-Za-z0-9+/]{60}))"
+    rf"(?P<v>[A-Za-z0-9+/_\-]{{20,}}+={{0,2}})(?={_Q}|\.\.\.|…|\Z)"
+)
+_SEALED_NAMES = ("ncrypted", "ignature", "redacted_thinking")
+_ETAG = re.compile(
+    r"(?:\betag|\bif-(?:none-)?match)\x01{0,7}[\"'`]?\]?[ \t]{0,4}[:=, ][ \t]{0,4}"
+    r"(?:\x01{0,7}[\"'`]?(?:w/)?){1,3}(?P<v>[a-z0-9+/=_.:\-]{4,100})(?![a-z0-9+/=_.:\-])"
+)
+_JWK_KIND = re.compile(rf"\bkty(?:{_Q})?[ \t]{{0,4}}:")
+_JWK_PUBLIC = re.compile(
+    rf"\b(?:n|e|x|y|kid|x5t(?:#S256)?)(?:{_Q})?\s{{0,4}}:\s{{0,40}}{_Q}(?P<v>[A-Za-z0-9_\-+/=.:]{{1,4000}})"
+    rf"|\bx5c(?:{_Q})?\s{{0,4}}:\s{{0,40}}\[(?P<c>[A-Za-z0-9+/=\s\x01\"',]{{1,20000}})\]"
+)
+_JWK_REACH = 8_000
+"""Maximum distance, in characters, between the type of a JWK and the ends of its object."""
+_LONGEST_TOKEN = 200
+"""Maximum length of a field that could be a token instead. A longer field is random text, which may
+contain the prefix of a token by chance."""
+
+
+def hide_public_fields(view: str, low: str) -> str:
+    """Overwrite the values of public fields, so that no rule finds them.
+
+    `low` is `view` in lower case.
+    """
+    spans: list[tuple[int, int]] = []
+    if any(name in view for name in _SEALED_NAMES):
+        spans += [match.span("v") for match in _SEALED.finditer(view)]
+    if "etag" in low or "-match" in low:
+        spans += _leave_tokens(view, [match.span("v") for match in _ETAG.finditer(low)])
+    if "kty" in view:
+        spans += _leave_tokens(view, _find_jwk_fields(view))
+    if not spans:
+        return view
+    pieces, position = [], 0
+    for start, end in sorted(spans):
+        if start >= position:
+            pieces += [view[position:start], PLACEHOLDER_CHARACTER * (end - start)]
+            position = end
+    return "".join([*pieces, view[position:]])
+
+
+def _find_jwk_fields(view: str) -> list[tuple[int, int]]:
+    """Return the spans of the public fields of each JWK."""
+    spans: list[tuple[int, int]] = []
+    done = 0
+    for kind in _JWK_KIND.finditer(view):
+        if kind.start() < done:
+            continue
+        start = view.rfind("{", max(done, kind.start() - _JWK_REACH), kind.start())
+        start = start if start >= 0 else kind.start()
+        end = view.find("}", kind.end(), kind.end() + _JWK_REACH)
+        done = end if end >= 0 else min(len(view), kind.end() + _JWK_REACH)
+        fields = _JWK_PUBLIC.finditer(view, start, done)
+        spans += [field.span(field.lastgroup or 0) for field in fields]
+    return spans
+
+
+def _leave_tokens(view: str, spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return the spans that are not a known token."""
+    return [
+        (start, end)
+        for start, end in spans
+        if end - start > _LONGEST_TOKEN or not known_tokens.find_known(view[start:end])
+    ]

@@ -1,0 +1,53 @@
+"""Public fields are overwritten before the search, and nothing else is."""
+
+import pytest
+
+from rekindle.policy.redact.public_fields import hide_public_fields
+
+HIDDEN = "\x02"
+MIXED = "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7" * 4
+
+
+def hide(text):
+    return hide_public_fields(text, text.lower())
+
+
+@pytest.mark.parametrize(
+    ("before", "value", "after"),
+    [
+        ('{"encrypted_content":"', "gAAAAA" + MIXED, '"}'),
+        ('{\x01"encryptedContent\x01": \x01"', "E" + MIXED, '\x01"}'),
+        ('{"thought_signature": "', MIXED, '"}'),
+        ('{"signature":"', "Eq" + MIXED, '"}'),
+        ('{"signature":"', "Cv" + MIXED, "…"),
+        ('{"type":"redacted_thinking","data":"', "Eo" + MIXED, '"}'),
+        ('ETag: "', "33a64df551425fcc", '"'),
+        ('etag: W/\x01"', "0815-a", '\x01"'),
+        ("If-None-Match: ", MIXED[:40], ""),
+        ('"ETag": "\x01"', MIXED[:40], '\x01""'),
+        ('{"kty": "RSA", "n": "', MIXED, '"}'),
+        ("{n: '", MIXED, "', kty: 'RSA'}"),
+        ('{"kty":"EC","x5c":[', f'"{MIXED}"', "]}"),
+    ],
+)
+def test_the_value_of_a_public_field_is_hidden(before, value, after):
+    assert hide(before + value + after) == before + HIDDEN * len(value) + after
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f'{{"content":"gAAAAA{MIXED}"}}',
+        f'{{"signature":"{MIXED}"}}',
+        '{"signature":"Eq' + MIXED[:40] + '"}',
+        f'{{"data":"Eo{MIXED}"}}',
+        f'{{"encrypted_content":"{MIXED[:30]}"}}',
+        f'{{"x": "{MIXED}"}} {{"kty": "EC"}}',
+        f'{{"kty": "EC", "d": "{MIXED}"}}',
+        f'"kty": "EC" {" " * 9000}"x": "{MIXED}"',
+        "ETag: gh" + "p_" + MIXED[:36],
+        f"etagere-{MIXED[:30]}",
+    ],
+)
+def test_other_fields_stay(text):
+    assert hide(text) == text
