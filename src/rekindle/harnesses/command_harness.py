@@ -29,6 +29,7 @@ from rekindle.errors import UnenforceableError, UsageError
 from rekindle.formats.identifiers import to_one_line
 from rekindle.harnesses import (
     exit_verdicts,
+    message_verdicts,
     one_shot_common,
 )
 from rekindle.thresholds.storage import JSON_LINE_BYTES
@@ -47,11 +48,15 @@ INSTALL = "create it, or correct `command:` in rekindle.yaml"
 
 _CODES = {126: "its program cannot be executed", 127: "its program was not found"}
 """Exit codes with which a shell reports that it could not start the program."""
-_STEP = re.compile(r"at .*\)$|at \S+:\d+$|File \"|Node\.js v|[\^~]+$")
-"""Pattern for stack-trace lines. The error message is before or after them."""
+_STEP = re.compile(r"at .*\)$|at \S+:\d+$|File \"|Node\.js v|[\^~]+$|[]\[{}(),;]+$")
+"""Pattern for stack-trace lines and closing brackets. The error message is before or after them."""
+_TEST_SUMMARY = re.compile(
+    r"(?<!attempt )\b\d+ (?:tests? )?(?:passed|failed)(?=[,;]| in |$)|^test result: ", re.IGNORECASE
+)
+"""Pattern for the last line of a test run. The lines before it are about the tested code."""
 _FAILURE = re.compile(r"error|exception|panic|fatal|fault", re.IGNORECASE)
-_TRIED_AGAIN = re.compile(r"(?<!before )\btrying again|\bretrying(?! in)", re.IGNORECASE)
-"""Pattern for errors that made the program retry."""
+_TRIED_AGAIN = re.compile(r"(?<!before )\b(?:trying again|retrying(?! in))", re.IGNORECASE)
+"""Pattern for errors that made the program retry. They count only at the end of the output."""
 _TOLD_BY = {
     one_shot_common.INSTRUCTIONS_FILE: "REKINDLE_INSTRUCTIONS",
     one_shot_common.SCHEMA_FILE: "REKINDLE_SCHEMA",
@@ -158,12 +163,14 @@ def _select_last(lines: Iterable[str]) -> list[str]:
 
 def _explain_lines(lines: list[str]) -> LaunchExit | None:
     """Return the exit for the last recognized line, with a reset time found near it."""
+    tested = [place for place, line in enumerate(lines) if _TEST_SUMMARY.search(line)]
+    lines = lines[tested[-1] + 1 :] if tested else lines
     telling = {
         place: verdict
         for place, line in enumerate(lines)
         # Join each line with the next, because a long sentence may be wrapped.
-        if not _TRIED_AGAIN.search(line)
-        and (verdict := exit_verdicts.find_verdict(" ".join(lines[place : place + 2])))
+        if (place == len(lines) - 1 or not _TRIED_AGAIN.search(line))
+        and (verdict := message_verdicts.find_verdict(" ".join(lines[place : place + 2])))
     }
     if not telling:
         return None

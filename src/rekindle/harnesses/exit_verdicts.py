@@ -1,11 +1,12 @@
-"""Exit verdicts, and message patterns that all harnesses share.
+"""Exit verdicts, and the exits that all harnesses classify in the same way.
 
-Each harness contains the messages of its own CLI. This module contains the verdicts, the HTTP
-statuses, and messages that many programs print.
+Each harness contains the messages that are special to its own CLI. `message_verdicts` classifies
+all other messages.
 """
 
 import re
 import signal
+from itertools import takewhile
 
 from rekindle.documents.launches.launch_types import (
     ExitKind,
@@ -38,6 +39,7 @@ WITHHELD: ExitVerdict = ("crash", "the answer was withheld")
 
 _BY_A_PERSON = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
 """Signals from Ctrl-C, `kill` and a closing terminal, which do not count as a crash."""
+_NEXT_ERROR = re.compile(r"error\b|at (?!\d)", re.IGNORECASE)
 _STATUSES = {401: LOGIN, 402: UNPAID, 403: ACCESS, 413: FULL, 429: LIMIT}
 _BROKEN = 500
 
@@ -67,16 +69,24 @@ def classify_signal(code: int) -> LaunchExit | None:
 
 
 def make_failed_exit(
-    verdict: ExitVerdict, message: str, resets_at: int | None = None
+    verdict: ExitVerdict, message: str, resets_at: int | None = None, rest: str = ""
 ) -> LaunchExit:
-    """Return an exit with the program's message, which may contain a reset time."""
+    """Return an exit with the program's message, which may contain a reset time.
+
+    `rest` is the output after the message. The reset time may also be there.
+    """
     kind, name = verdict
     words = to_one_line(f"{name}: {message}" if message else name, EXIT_CHARACTERS)
     return (
-        LaunchExit(kind, words, to_one_line(message, LIMIT_CHARACTERS), resets_at)
+        LaunchExit(kind, words, to_one_line(f"{message} {rest}", LIMIT_CHARACTERS), resets_at)
         if kind == "limit"
         else LaunchExit(kind, words)
     )
+
+
+def join_rest(lines: list[str], place: int) -> str:
+    """Return the lines after a message, up to the next error or stack trace."""
+    return " ".join(takewhile(lambda line: not _NEXT_ERROR.match(line), lines[place + 1 :]))
 
 
 def match_sentence(text: str, sentences: VerdictSentences) -> ExitVerdict | None:
@@ -97,56 +107,3 @@ def normalize_sentence(text: str) -> str:
 
 
 SOCKETS = r"\b(econn\w+|enotfound|eai_again|etimedout|enetunreach|ehostunreach)\b"
-
-_BEGINS = r"(?:^\W*+|[:;.] ?|\b[45]\d\d )[\"\[({]*"
-"""Start of a sentence: at the start of the text, or after punctuation, a status or a bracket.
-
-The match does not backtrack before the first word. Otherwise, with thousands of brackets, each
-could belong to either repetition, and matching would take quadratic time.
-"""
-_API = r"(the |this |selected )?(model|server|service|api|engine)"
-_WHAT_IS_SPENT = r"( \w+){0,4} (limits?|quota|allowance)\b"
-
-_COMMON: VerdictSentences = tuple(
-    (verdict, f"{_BEGINS}(?:{sentence})")
-    for verdict, sentence in (
-        (UNPAID, r"you have no quota|payment required|your credit balance"),
-        (LIMIT, r"(the )?usage limit|free usage exceeded|free allocated quota exceeded"),
-        (LIMIT, rf"(sorry, )?you('ve| have)? (hit|exceeded|reached) (a|your){_WHAT_IS_SPENT}"),
-        (LIMIT, r"(sorry, )?(you have been|you are|your request was) rate[ -]limited"),
-        (LIMIT, r"quota exceeded|possible quota limitation|insufficient_quota"),
-        (LIMIT, r"rate limit (exceeded|reached)|rate[ -]limited\b|(\w+_)?rate_limited\b"),
-        (LIMIT, r"too many requests"),
-        (OUTAGE, rf"{_API} is (currently |temporarily )?(overloaded|at capacity|unavailable)"),
-        (OUTAGE, r"overloaded(_error)?(?=$|[.,;:!\"])|internal server error"),
-        (OUTAGE, r"(we're |we are )?(currently )?experiencing high demand|service unavailable"),
-        (OUTAGE, r"failed to get response"),
-        (LOGIN, r"(you are |you're )?not logged in|invalid api key"),
-        (LOGIN, r"unauthorized(?=$|[.,;:!\"])"),
-        (NETWORK, r"connection (error|failed|refused|reset)|request timed out|fetch failed"),
-    )
-)
-_SOCKETS: VerdictSentences = ((NETWORK, SOCKETS),)
-_OF_A_TEST = re.compile(r"\bassert|\bexpected\b|[!=]=", re.IGNORECASE)
-"""Pattern for failed tests, whose messages are about the tested code."""
-_LOOPBACK = re.compile(
-    r"(?<![\w.:])(127(\.\d{1,3}){3}|localhost|\[?::1\]?)(?![\w.])", re.IGNORECASE
-)
-"""Address on this host. If a service there is down, it is not a network problem."""
-_STATUS = re.compile(r"\W*(?:error:? )?(?:http |status )?([45]\d\d)(?::| \{)", re.IGNORECASE)
-
-
-def find_verdict(text: str, status: int | None = None) -> ExitVerdict | None:
-    """Return the verdict for an unknown program's last message, or None if it explains nothing.
-
-    The program's own work may be about limits and logins, so a pattern must match at the start of a
-    sentence.
-    """
-    words = normalize_sentence(text)
-    if _OF_A_TEST.search(words):
-        return match_status(status)
-    status_match = _STATUS.match(words)
-    verdict = match_sentence(words, _COMMON) or match_sentence(words, _SOCKETS)
-    if verdict == NETWORK and _LOOPBACK.search(words):
-        verdict = None
-    return verdict or match_status(status or (int(status_match[1]) if status_match else None))

@@ -20,6 +20,7 @@ from rekindle.documents.launches.launch_types import (
 from rekindle.harnesses import (
     command_harness,
     exit_verdicts,
+    message_verdicts,
 )
 from rekindle.harnesses.claude_code import claude_harness
 from rekindle.harnesses.codex import (
@@ -38,7 +39,7 @@ VERDICTS = {"codex": codex_exits.find_verdict, "gemini": gemini_exits.find_verdi
 
 
 def kind(cli: str, text: str, status: int | None = None) -> str:
-    found = VERDICTS.get(cli, exit_verdicts.find_verdict)(text, status)
+    found = VERDICTS.get(cli, message_verdicts.find_verdict)(text, status)
     return found[0] if found else ""
 
 
@@ -121,7 +122,7 @@ def test_any_words(text, status):
 
 @pytest.mark.bench
 @pytest.mark.parametrize(
-    "piece", ["usage ", "reset ", "econn", "limite de uso ", " ", "quota\n", "[", ': "']
+    "piece", ["usage ", "reset ", "econn", "limite de uso ", " ", "quota\n", "[", ': "', "a.", "("]
 )
 def test_hostile_words_take_linear_time(piece):
     """Eight times the text takes about eight times as long, up to 100 KB; not sixty-four."""

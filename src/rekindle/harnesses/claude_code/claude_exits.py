@@ -12,14 +12,11 @@ from rekindle.documents.launches.launch_types import (
     LaunchExit,
     ProcessResult,
 )
-from rekindle.harnesses import exit_verdicts
+from rekindle.harnesses import exit_verdicts, message_verdicts
 from rekindle.harnesses.exit_verdicts import (
-    ACCESS,
     FULL,
     LIMIT,
     LOGIN,
-    NETWORK,
-    OUTAGE,
     ExitVerdict,
 )
 
@@ -45,14 +42,7 @@ _OUT_OF_MONEY = re.compile(
 )
 _SENTENCES: exit_verdicts.VerdictSentences = (
     (exit_verdicts.MISSING, r"no conversation found"),
-    (FULL, r"prompt is too long|model token limit|exceed context limit"),
-    (LOGIN, r"/login\b(?! to switch)|not logged in|authentication_error|failed to authenticate"),
-    (LOGIN, r"invalid (x-)?api.key|\boauth\b|disabled api key"),
-    (ACCESS, r"organization has (been )?disabled"),
-    (LIMIT, r"limit reached|(hit|reached) your\b.*\blimit|rate.limit|\(429\)|100% used"),
-    (OUTAGE, r"overloaded|api error:? \(?5\d\d\b|internal server error"),
-    (NETWORK, r"unable to connect|connection error|fetch failed|timed out|socket hang up"),
-    (NETWORK, exit_verdicts.SOCKETS),
+    (LOGIN, r"/login\b(?! to switch)"),
 )
 
 
@@ -73,10 +63,10 @@ def classify(ended: ProcessResult) -> LaunchExit:
 
 
 def _classify_failure(ended: ProcessResult) -> LaunchExit:
-    message = _find_own_words(ended)
+    message, rest = _find_own_words(ended)
     resets_at = ended.refused.resets_at if ended.refused else None
     return exit_verdicts.make_failed_exit(
-        _find_verdict(ended, message), message, resets_at or _find_epoch(message)
+        _find_verdict(ended, message), message, resets_at or _find_epoch(message), rest
     )
 
 
@@ -92,10 +82,14 @@ def _find_verdict(ended: ProcessResult, message: str) -> ExitVerdict:
     elif ended.refused:
         verdict = LIMIT
     else:
-        verdict = exit_verdicts.match_sentence(message, _SENTENCES) or _classify_unexplained(
-            ended, status
-        )
+        verdict = _match_message(message) or _classify_unexplained(ended, status)
     return verdict
+
+
+def _match_message(message: str) -> ExitVerdict | None:
+    return exit_verdicts.match_sentence(message, _SENTENCES) or message_verdicts.find_verdict(
+        message, is_error=True
+    )
 
 
 def _match_money(message: str) -> ExitVerdict | None:
@@ -114,24 +108,22 @@ def _classify_unexplained(ended: ProcessResult, status: int | None) -> ExitVerdi
     )
 
 
-def _find_own_words(ended: ProcessResult) -> str:
-    """Return the program's error message, from its result or from standard error.
+def _find_own_words(ended: ProcessResult) -> tuple[str, str]:
+    """Return the program's error message, from its result or from standard error, and the rest.
 
     On standard error, the message may be inside a stack trace. If no line is recognized, return the
     last line.
     """
     finished = ended.finished
     if finished and (message := " ".join((finished.text, *finished.errors)).strip()):
-        return exit_verdicts.normalize_sentence(message)
+        return exit_verdicts.normalize_sentence(message), ""
     lines = [
         exit_verdicts.normalize_sentence(line) for line in ended.errors.splitlines() if line.strip()
     ]
-    telling = (
-        line
-        for line in lines
-        if _match_money(line) or exit_verdicts.match_sentence(line, _SENTENCES)
-    )
-    return next(telling, lines[-1] if lines else "")
+    for place, line in enumerate(lines):
+        if _match_money(line) or _match_message(line):
+            return line, exit_verdicts.join_rest(lines, place)
+    return lines[-1] if lines else "", ""
 
 
 def _find_epoch(message: str) -> int | None:

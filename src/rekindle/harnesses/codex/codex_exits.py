@@ -12,30 +12,24 @@ from rekindle.documents.launches.launch_types import (
     LaunchExit,
     ProcessResult,
 )
-from rekindle.harnesses import exit_verdicts
+from rekindle.harnesses import exit_verdicts, message_verdicts
 from rekindle.harnesses.exit_verdicts import ExitVerdict
 
 _SENTENCES: exit_verdicts.VerdictSentences = (
     (exit_verdicts.MISSING, r"no rollout found"),
     (exit_verdicts.IN_USE, r"already has an active writer"),
     (exit_verdicts.UNREADABLE, r"thread/resume failed"),
-    (exit_verdicts.FULL, r"context_length_exceeded|exceeds the context window|ran out of room"),
     (exit_verdicts.WITHHELD, r"reason: content_filter"),
     (exit_verdicts.TOKENS, r"token budget exhausted"),
-    (exit_verdicts.UNPAID, r"out of credits|spend cap|plan and billing details"),
-    (exit_verdicts.UNPAID, r"insufficient[ _]quota"),
-    (exit_verdicts.UNPAID, r"to use codex with your chatgpt plan"),
-    (exit_verdicts.LIMIT, r"hit your usage limit|usage limit has been reached|usage_limit_reached"),
-    (exit_verdicts.LIMIT, r"atingiu o limite|l[ií]mite de uso (se|será) (restablece|redefinid)"),
-    (exit_verdicts.LIMIT, r"rate limit (reached|exceeded)|\b429 too many requests"),
-    (exit_verdicts.LOGIN, r"token could not be refreshed|failed to refresh token|not logged in"),
-    (exit_verdicts.LOGIN, r"sign in again|missing environment variable"),
-    (exit_verdicts.OUTAGE, r"high demand|at capacity|server_is_overloaded"),
+    (exit_verdicts.UNPAID, r"out of credits|spend cap"),
+    (
+        exit_verdicts.UNPAID,  # unless another provider's link shows that it is a limit
+        r"^(?!.{0,2000}(?:rate|token)-limit).{0,2000}(?:billing details|insufficient[ _]quota)",
+    ),
+    (exit_verdicts.LOGIN, r"missing environment variable"),
 )
 _AROUND: exit_verdicts.VerdictSentences = (
-    (exit_verdicts.NETWORK, r"stream disconnected|error sending request|connection failed"),
-    (exit_verdicts.NETWORK, r"timed out|timeout waiting for child process|reconnecting\.\.\."),
-    (exit_verdicts.NETWORK, exit_verdicts.SOCKETS),
+    (exit_verdicts.NETWORK, r"stream disconnected|error sending request|timed out"),
 )
 
 
@@ -50,7 +44,7 @@ def find_verdict(text: str, status: int | None = None) -> ExitVerdict | None:
     words = exit_verdicts.normalize_sentence(text)
     return (
         exit_verdicts.match_sentence(words, _SENTENCES)
-        or exit_verdicts.match_status(status or find_status(words))
+        or message_verdicts.find_verdict(words, status or find_status(words), is_error=True)
         or exit_verdicts.match_sentence(words, _AROUND)
     )
 
@@ -70,27 +64,31 @@ def classify(ended: ProcessResult) -> LaunchExit:
         return LaunchExit("clean", "finished")
     if launch_exit := exit_verdicts.classify_signal(ended.code):
         return launch_exit
-    message = _find_own_words(ended)
+    message, rest = _find_own_words(ended)
     if ended.code == 1 and ended.opened and not message:
         return LaunchExit("interrupted", "interrupted, by SIGINT")
     name = f"failed with exit code {ended.code}" if ended.code else "exited without a result"
-    return exit_verdicts.make_failed_exit(find_verdict(message) or ("crash", name), message)
+    return exit_verdicts.make_failed_exit(
+        find_verdict(message) or ("crash", name), message, rest=rest
+    )
 
 
-def _find_own_words(ended: ProcessResult) -> str:
-    """Return the program's error message, from the stream or from standard error.
+def _find_own_words(ended: ProcessResult) -> tuple[str, str]:
+    """Return the program's error message, from the stream or from standard error, and the rest.
 
     On standard error, the message may be inside a stack trace. The last recognized line counts,
     because the program continued after earlier errors. If Codex printed a final error, earlier
     lines are ignored.
     """
     if ended.finished and (message := " ".join(ended.finished.errors).strip()):
-        return exit_verdicts.normalize_sentence(message)
+        return exit_verdicts.normalize_sentence(message), ""
     lines = [
         exit_verdicts.normalize_sentence(line) for line in ended.errors.splitlines() if line.strip()
     ]
     lines = [line for line in lines if not line.startswith(_GREETING)]
     gave_up = [place for place, line in enumerate(lines) if _GIVES_UP.match(line)]
     lines = lines[gave_up[-1] :] if gave_up else lines
-    telling = (line for line in reversed(lines) if find_verdict(line))
-    return next(telling, (lines[0] if gave_up else lines[-1]) if lines else "")
+    for place in reversed(range(len(lines))):
+        if find_verdict(lines[place]):
+            return lines[place], exit_verdicts.join_rest(lines, place)
+    return (lines[0] if gave_up else lines[-1]) if lines else "", ""

@@ -15,33 +15,18 @@ from rekindle.documents.launches.launch_types import (
     WarningReport,
 )
 from rekindle.formats.identifiers import to_one_line
-from rekindle.harnesses import exit_verdicts
+from rekindle.harnesses import exit_verdicts, message_verdicts
 from rekindle.harnesses.exit_verdicts import ExitVerdict
 from rekindle.thresholds.texts import EXIT_CHARACTERS, LIMIT_CHARACTERS
 
 _SENTENCES: exit_verdicts.VerdictSentences = (
     (exit_verdicts.MISSING, r"no previous sessions found|invalid session identifier"),
-    (
-        exit_verdicts.OUTAGE,
-        r"no capacity available|model_capacity_exhausted|overloaded|high demand",
-    ),
-    (exit_verdicts.OUTAGE, r"\bunavailable\b|\binternal error\b"),
-    (exit_verdicts.UNPAID, r"billing_disabled|billing to be enabled|credits are depleted"),
-    (
-        exit_verdicts.LIMIT,
-        r"usage limit reached|quota limit|quota exceeded|current quota|quota reached",
-    ),
-    (exit_verdicts.LIMIT, r"exhausted your (capacity|daily quota)|quota will reset|quota increase"),
-    (exit_verdicts.LIMIT, r"resource (has been )?exhausted|resource_exhausted|quota_exhausted"),
-    (exit_verdicts.LIMIT, r"\"quotaid\"|retrydelay|rate limit exceeded|\b429\b"),
-    (exit_verdicts.FULL, r"exceeds the maximum number of tokens"),
-    (exit_verdicts.LOGIN, r"login required|authentication (cancelled|page|type is)|invalid_grant"),
-    (exit_verdicts.LOGIN, r"credentials are not valid|set an auth method|api key not valid"),
+    (exit_verdicts.OUTAGE, r"model_capacity_exhausted|\bunavailable\b|api error: internal error"),
+    (exit_verdicts.UNPAID, r"billing to be enabled|credits are depleted"),
+    (exit_verdicts.LIMIT, r"quota limit|quota increase"),
     (exit_verdicts.LOGIN, r"must specify the \w{1,40} environment variable"),
-    (exit_verdicts.NETWORK, r"fetch failed|socket hang up|connection error|timed out"),
     (exit_verdicts.NETWORK, r"(api error|typeerror): terminated|premature close"),
     (exit_verdicts.NETWORK, r"other side closed"),
-    (exit_verdicts.NETWORK, exit_verdicts.SOCKETS),
 )
 _STOPPED: exit_verdicts.VerdictSentences = (
     (("crash", "it stopped because it repeated itself"), r"^loop detected"),
@@ -57,16 +42,17 @@ is missing or already exists. Only the message shows which.
 """
 _BYTE = 256
 _FIRST_STATUS = 400 % _BYTE
-_WHEN = re.compile(r"\bretry in \d|\breset", re.IGNORECASE)
+_WHEN = re.compile(r"\bretry(?:ing)? (?:in|after) ~?\d|\breset|\bagain in \d", re.IGNORECASE)
 _USUAL = re.compile(r"^(Warning:|YOLO mode|Ripgrep is not|Loaded cached|\s+at |[\s{}\[\]]*$)")
 """Lines on standard error that appear in every run, and stack-trace lines."""
 
 
 def find_verdict(text: str, status: int | None = None) -> ExitVerdict | None:
     """Return the verdict for a message, or None if it explains nothing, like the usage table."""
-    return exit_verdicts.match_sentence(
-        exit_verdicts.normalize_sentence(text), _SENTENCES
-    ) or exit_verdicts.match_status(status)
+    words = exit_verdicts.normalize_sentence(text)
+    return exit_verdicts.match_sentence(words, _SENTENCES) or message_verdicts.find_verdict(
+        words, status, is_error=True
+    )
 
 
 def classify(ended: ProcessResult) -> LaunchExit:
@@ -151,5 +137,8 @@ def _find_own_words(ended: ProcessResult) -> tuple[str, str]:
         return message, "" if _WHEN.search(message) else when
     # Use all lines, because a single line may contain only the status.
     verdict = find_verdict(" ".join(lines))
-    telling = (line for line in lines if verdict and find_verdict(line) == verdict)
-    return next(telling, lines[-1] if lines else ""), when
+    for place, line in enumerate(lines):
+        if verdict and find_verdict(line) == verdict:
+            rest = exit_verdicts.join_rest(lines, place)
+            return line, rest if when == line else f"{rest} {when}"
+    return lines[-1] if lines else "", when

@@ -6,7 +6,8 @@ later time, and returns None for an unclear or contradictory message instead of 
 - CLIs round clock times down to minutes and durations to their last unit, so a margin is added.
 - A clock time without a date means its next occurrence: tomorrow, if it has just passed.
 - A date without a year means the nearest one. If it has passed or has no clock time, the result is
-  None.
+  None. A period that "ends on" a date includes that day.
+- A date such as 11/12/2026 may be in November or December. The next one of the two is used.
 - If daylight saving skips or repeats an hour, both readings are computed and the later one is used.
 - If there are several times, the latest is used. Epoch times take precedence, because they need no
   time zone.
@@ -35,6 +36,7 @@ _MONTHS = {
 """Month numbers by the first three letters of the name in English, Portuguese or Spanish."""
 _WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _WORDS = {"midnight": time(0), "noon": time(12)}
+_LAST_MINUTE = time(23, 59)
 _ABBREVIATIONS = {
     "UTC": 0, "GMT": 0,
     "EST": -5, "EDT": -4, "CST": -6, "CDT": -5, "MST": -7, "MDT": -6, "PST": -8, "PDT": -7,
@@ -63,24 +65,31 @@ _UNIT = (
 )
 _SPAN = re.compile(rf"({_COUNT}) ?{_UNIT}", re.IGNORECASE)
 _RELATIVE = re.compile(
-    r"(?:\b(?:again|resets?|retry) (?:in|after) |\bwait (?:for )?|\bretrydelay\W{1,6}"
-    r"|\bretrying in (?=\d{1,4} ?h)"  # shorter delays are the CLI's own retries
+    r"(?:\b(?:again|available|back|resets?|retry) (?:in|after) |\bwait (?:for )?"
+    r"|\bretrydelay\W{1,6}"
+    r"|\bretrying in (?=~?\d{1,4} ?[hdw])"  # shorter delays are the CLI's own retries
     r"|\b(?P<counted>resets_in_seconds)\W{1,6})"
-    rf"(?P<span>(?(counted)\d{{1,9}}\b|(?:{_COUNT} ?{_UNIT}(?:,| and)? ?){{1,6}}))"
+    rf"~?(?P<span>(?(counted)\d{{1,9}}\b|(?:{_COUNT} ?{_UNIT}(?:,| and)? ?){{1,6}}))"
     r"(?![a-z ,]{0,12}\d|…)",  # the rest of the duration is on the next line, or was cut off
     re.IGNORECASE,
 )
 _ANCHOR = re.compile(
-    r"\b(?:resets?|again|automatically|redefinid[oa]|restablece(?:rá)?)\b:?"
+    r"\b(?:resets?|again|automatically|redefinid[oa]|restablece(?:rá)?|(?P<ends>ends(?= on)))\b:?"
     r"(?: (?:at|on|em|el)\b)? ?",
+    re.IGNORECASE,
+)
+_ISO = re.compile(
+    r"\bresets?(?:_?at)?\W{1,6}(?:at |on )?(20\d\d-\d\d-\d\d)[T ](\d\d:\d\d)"
+    r"(?::\d\d(?:\.\d{1,9})?)?(?:(Z|[+-]\d\d:?\d\d)|(?![\w…]| ?[:.] ?\d| ?(?:Z\b|[+-] ?\d)))",
     re.IGNORECASE,
 )
 _MONTH = rf"(?:{'|'.join(_MONTHS)})"
 _DAY = re.compile(
     r"(?:(?P<weekday>mon|tue|wed|thu|fri|sat|sun)(?:s|nes|rs|r|ur)?(?:day)?\b[.,]? ?)?"
-    rf"(?:(?:(?P<month>{_MONTH})[a-z]{{0,7}}\.? (?P<day>\d{{1,2}})(?:st|nd|rd|th)?"
+    r"(?:(?:(?P<slashes>\d{1,2}/\d{1,2}/20\d\d)"
+    rf"|(?P<month>{_MONTH})[a-z]{{0,7}}\.? (?P<day>\d{{1,2}})(?:st|nd|rd|th)?"
     rf"|(?P<day_first>\d{{1,2}}) (?P<of>de )?(?P<its_month>{_MONTH})[a-zç]{{0,7}}\.?)"
-    r"(?:,? (?:de )?(?P<year>20\d\d))?(?![\w:]))?"
+    r"(?:,? (?:de )?(?P<year>20\d\d))?(?![\w:/]))?"
     r",? ?(?:(?:at|a las|às) )?",
     re.IGNORECASE,
 )
@@ -127,7 +136,11 @@ def _find_latest(text: str, now: datetime, zone: tzinfo) -> ResetTime:
     times: list[ResetTime] = [
         datetime.fromtimestamp(int(match[1]), UTC) for match in _EPOCH.finditer(text)
     ]
-    times = times or [*_find_relative_times(text, now), *_find_absolute_times(text, now, zone)]
+    times = times or [
+        *_find_relative_times(text, now),
+        *_find_absolute_times(text, now, zone),
+        *_find_iso_times(text, zone),
+    ]
     future = [instant for instant in times if instant and instant > now]
     # If one of the times is past or unclear, the others are unreliable too.
     return max(future) if future and len(future) == len(times) else None
@@ -155,12 +168,22 @@ def _find_absolute_times(text: str, now: datetime, zone: tzinfo) -> Iterator[Res
     for anchor in _ANCHOR.finditer(text):
         day = _DAY.match(text, anchor.end())
         clock = _CLOCK.match(text, day.end() if day else anchor.end())
-        if not day or not (clock or day["weekday"] or day["month"] or day["its_month"]):
+        if not day or not (clock or any(day.group("weekday", "month", "its_month", "slashes"))):
             continue
         at = _parse_clock(clock, whole_day=bool(day["of"])) if clock else None
         where = _find_zone(text, clock.end(), zone) if clock else None
+        if anchor["ends"] and not clock:
+            at, where = _LAST_MINUTE, zone
         instant = _resolve_instant(day, at, now, where) if at and where else None
         yield instant and instant + timedelta(seconds=RESET_MINUTE_MARGIN_SECONDS)
+
+
+def _find_iso_times(text: str, zone: tzinfo) -> Iterator[ResetTime]:
+    for match in _ISO.finditer(text):
+        offset = (match[3] or "").upper()
+        wall = datetime.fromisoformat(f"{match[1]}T{match[2]}{offset}")
+        instant = wall.astimezone(UTC) if offset else _make_moment(wall.date(), wall.time(), zone)
+        yield instant + timedelta(seconds=RESET_MINUTE_MARGIN_SECONDS)
 
 
 def _parse_clock(clock: re.Match[str], *, whole_day: bool) -> time | None:
@@ -177,6 +200,11 @@ def _parse_clock(clock: re.Match[str], *, whole_day: bool) -> time | None:
 
 
 def _resolve_instant(day: re.Match[str], at: time, now: datetime, zone: tzinfo) -> ResetTime:
+    if day["slashes"]:
+        first, second, year = map(int, day["slashes"].split("/"))
+        readings = (_make_date(year, first, second), _make_date(year, second, first))
+        moments = [_make_moment(each, at, zone) for each in readings if each]
+        return min((moment for moment in moments if moment > now), default=None)
     today = now.astimezone(zone).date()
     month = day["month"] or day["its_month"]
     if month:

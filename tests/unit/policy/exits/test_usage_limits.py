@@ -82,6 +82,14 @@ def waited(hint: str) -> float | None:
         ("again at 9 de set. de 2026, 11:52.", "2026-09-09 09:52"),
         ("se restablece el 9 ago 2026, 2:40 p.m.", "2026-08-09 12:40"),
         ("se restablece el 9 dic 2026, 2:40 p. m.", "2026-12-09 13:40"),
+        ("your cycle ends on 11/17/2026.", "2026-11-17 22:59"),
+        ("your cycle ends on Nov 17, 2026.", "2026-11-17 22:59"),
+        ("your cycle ends on 17/11/2026.", "2026-11-17 22:59"),
+        ("resets 8/12/2026, 9am (UTC)", "2026-08-12 09:00"),  # the next one of the two
+        ("resets 2/8/2026, 9am (UTC)", "2026-08-02 09:00"),
+        ("will reset at 2026-07-09 05:38:28.", "2026-07-09 03:38"),
+        ("Resets at 2026-07-09T11:38:28Z", "2026-07-09 11:38"),
+        ('"resets_at": "2026-07-09T11:38:28.123+08:00"', "2026-07-09 03:38"),
     ],
 )
 def test_clocks_and_dates(hint, instant):
@@ -301,6 +309,10 @@ def test_epochs():
         ("Please wait 587 hours 33 minutes before trying", 2_115_180 + 60),
         ("'retryDelay': '47s'", 48),
         ("retrying in 6h16m - attempt #1", 22_560 + 60),
+        ("retrying in ~1 week - attempt #1", 604_800 + 60),
+        ("retrying in 2 days", 172_800 + 60),
+        ("Come back in 3h 47m", 13_620 + 60),
+        ("available in 5 minutes", 300 + 60),
         ("try again in 2 weeks", 1_209_600 + 60),
         ("try again in 1w 1d 1h 1m", 604_800 + 86_400 + 3_600 + 60 + 60),
         ("try again in 1w 1d 1h 1m 1s 500ms", 604_800 + 86_400 + 3_600 + 60 + 1.5 + 1),
@@ -336,6 +348,8 @@ WRAPPED = (
         "será redefinido em 19 de jul. de 2026, 11:52",
         "se restablece el 19 ago 2026, 2:40 p.m.",
     ),
+    *("your cycle ends on 11/17/2026.", "will reset at 2026-07-09 05:38:28"),
+    *("Resets at 2026-07-09T11:38:28Z", "retrying in ~1 week - attempt #1"),
 )
 
 
@@ -361,6 +375,13 @@ def test_wraps_anywhere_cause_no_early_wake_up(hint):
         "try again later",
         "resets soon",
         "resets Oct 24",
+        "resets 11/17/2026",
+        "ends on 11/17/2025",
+        "ends on 13/13/2026",
+        "resets 2026-07-09",
+        "resets at 2026-07-09 05:3",
+        "resets at 2026-13-09 05:30",
+        "resets at 2026-07-01 05:30",
         "resets Mon",
         "resets 5",
         "resets 5:30",  # morning or evening
