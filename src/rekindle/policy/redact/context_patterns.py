@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 
 from rekindle.policy.redact import value_tests
 from rekindle.policy.redact.known_tokens import SecretSpan
+from rekindle.policy.redact.literal_search import LiteralPositions
 
 _JWK = re.compile(
     r"\x01{0,7}\"(?:d|p|q|dp|dq|qi|k|oth)\x01{0,7}\"\s{0,4}:\s{0,4}\x01{0,7}\""
@@ -43,8 +44,9 @@ _LABELLED_HASH = re.compile(
     r"|md5)\$[A-Za-z0-9./+=,$_\-]{16,400}"
     r"|(?:pbkdf2|scrypt):[\w:]{3,40}\$[A-Za-z0-9./+=]{4,64}\$[A-Za-z0-9./+=]{16,400}"
     r"|\{(?:S?SHA(?:256|384|512)?|S?MD5|CRYPT|PBKDF2[\w-]{0,12}|ARGON2)\}[A-Za-z0-9./+=$]{16,400}"
-    r"|\*[0-9A-F]{40}(?![0-9A-F])|(?:SCRAM-SHA-\d{1,3})\$[^\s\"'\x01]{20,400})"
+    r"|(?:SCRAM-SHA-\d{1,3})\$[^\s\"'\x01]{20,400})"
 )
+_STARRED_HASH = re.compile(r"(?P<v>\*[0-9A-F]{40}(?![0-9A-F]))")
 _AUTHORIZATION = re.compile(
     r"authorization\x01{0,7}[\"'`]?[ \t]{0,4}[:=,][ \t]{0,4}[brf]?\x01{0,7}[\"'`]?"
     r"(?:[a-z][\w-]{1,20}[ \t]{1,4})?(?P<v>[^\s\"'`\x01,<>]{6,4000})"
@@ -124,10 +126,14 @@ _HEX_KEY = re.compile(
     r"(?P<v>[0-9a-f]{64})(?![0-9a-f])"
 )
 _SPOKEN_KEY = re.compile(
-    r"\b(?:project|api|access|licen[cs]e|write|app|account|integration|service|ingest|ingestion|auth"
-    r"|notifier|client|server|admin|secret|signing|encryption|api-) ?(?:key|token|secret)"
-    r"(?: (?:is|was|of))?[:=]?[ \t]{1,4}\x01{0,3}[`\"']?(?P<v>[0-9a-f]{16,128})(?![\w-])"
+    r"(?:key|token|secret)(?: (?:is|was|of))?[:=]?[ \t]{1,4}\x01{0,3}[`\"']?"
+    r"(?P<v>[0-9a-f]{16,128})(?![\w-])"
 )
+_SPOKEN_KIND = re.compile(
+    r"\b(?:project|api|access|licen[cs]e|write|app|account|integration|service|ingest|ingestion|auth"
+    r"|notifier|client|server|admin|secret|signing|encryption|api-) ?\Z"
+)
+_SPOKEN_REACH = 16
 _KEY_BELOW = re.compile(
     r"(?:minisign|signify)[^\n]{0,40}secret key[^\n]{0,80}\n[+\-> |\t]{0,20}"
     r"(?:\d{1,6}\t)?(?P<v>[A-Za-z0-9+/]{40,}+={0,2})"
@@ -136,6 +142,11 @@ _DUMPED_HASHES = re.compile(r":\d{1,6}:(?P<v>[0-9a-fA-F]{32}:[0-9a-fA-F]{32}):::
 _REALM_HASH = re.compile(
     r"(?m)^[^\n\w]{0,12}[\w.@\-]{1,60}:[A-Za-z][^:\n]{0,40}:(?P<v>[0-9a-f]{32})(?=[\s\x01]|\Z)"
 )
+_HASH_NAMES = (
+    *("pbkdf2", "bcrypt", "scrypt", "argon2$", "sha1$", "sha512$", "md5$", "sha}"),
+    *("sha256}", "sha512}", "md5}", "crypt}", "argon2}", "scram-sha"),
+)
+_REALM_DIGITS = re.compile(r":[0-9a-f]{32}(?![0-9a-f])")
 # Each row lists lowercase substrings, at least one of which the text must contain. This check is
 # much cheaper than matching the pattern.
 _ROWS: tuple[tuple[str, tuple[str, ...], re.Pattern[str], Callable[[str], bool] | None], ...] = (
@@ -228,30 +239,8 @@ _ROWS: tuple[tuple[str, tuple[str, ...], re.Pattern[str], Callable[[str], bool] 
         ),
     ),
     ("password-hash", ("$",), _HASH, None),
-    (
-        "password-hash",
-        (
-            "pbkdf2",
-            "bcrypt",
-            "scrypt",
-            "argon2$",
-            "sha1$",
-            "sha512$",
-            "md5$",
-            "sha}",
-            "sha256}",
-            "sha512}",
-            "md5}",
-            "crypt}",
-            "argon2}",
-            "scram-sha",
-            " *",
-            "'*",
-            '"*',
-        ),
-        _LABELLED_HASH,
-        None,
-    ),
+    ("password-hash", _HASH_NAMES, _LABELLED_HASH, None),
+    ("password-hash", (" *", "'*", '"*'), _STARRED_HASH, None),
     (
         "authorization",
         ("authorization",),
@@ -325,15 +314,65 @@ _ON_LOWERCASE = (
     _PHRASE,
 )
 
+_SIGNS = "%3d=:|$/-*'\" \t"
+# The literals that each match of a pattern starts with. Patterns that start with one literal are
+# fast without them.
+_STARTS = {
+    _MASKED: ("::add-mask::", "name=", "[task.setvariable "),
+    _PIPED: ("echo", "printf"),
+    _PROXY_URL: ("vmess://", "vless://", "trojan://", "ss://", "ssr://"),
+    _NODE_TOKEN: ("k10",),
+    _LOGIN_WITH: ("atz",),
+    _COLLECTOR: ("splunk", "hec"),
+    _HEX_KEY: ("priv", "secret key", "seed"),
+    _SPOKEN_KEY: ("key", "token", "secret"),
+    _PHRASE: ("mnemonic", "seed", "recovery", "wallet", "bip", "phrase"),
+    _LABELLED_KEY: (
+        *("unseal key", "recovery key", "initial root", "ed25519-v3:", "rsa1024:", "encrypt"),
+    ),
+    _LABELLED_HASH: (
+        *("pbkdf2_", "pbkdf2:", "bcrypt$", "bcrypt_", "scrypt$", "scrypt:", "argon2$"),
+        *("sha1$", "sha512$", "md5$", "scram-sha-"),
+        *("{sha", "{ssha", "{smd5", "{md5", "{crypt", "{pbkdf2", "{argon2"),
+    ),
+    _AUTHORIZATION: ("authorization",),
+    _BEARER: ("bearer",),
+    _IDENTIFIED: ("identified",),
+    _PROGRAM_ARGUMENT: (
+        *("api-key store ", "snmp-server community", "net user ", "rabbitmqctl "),
+        *("htpasswd -", "post_server_item", "post_client_item", "recovery code", "backup code"),
+        *(f"{word} {kind}" for word in ("password", "secret", "key") for kind in "56789"),
+    ),
+}
 
-def find_by_pattern(view: str, low: str) -> Iterator[SecretSpan]:
+
+_FREQUENT = frozenset(
+    trigger for _, triggers, _, _ in _ROWS for trigger in triggers if not trigger.strip(_SIGNS)
+)
+LITERALS = frozenset(
+    literal
+    for group in (*_STARTS.values(), *(triggers for _, triggers, _, _ in _ROWS))
+    for literal in group
+    if literal not in _FREQUENT
+)
+
+
+def find_by_pattern(view: str, low: str, literals: LiteralPositions) -> Iterator[SecretSpan]:
     for rule, triggers, pattern, fits in _ROWS:
-        if not any(trigger in low for trigger in triggers):
+        if not any(trigger in (low if trigger in _FREQUENT else literals) for trigger in triggers):
             continue
-        for match in pattern.finditer(low if pattern in _ON_LOWERCASE else view):
+        if pattern is _REALM_HASH and not _REALM_DIGITS.search(view):
+            continue
+        text = low if pattern in _ON_LOWERCASE else view
+        starts = _STARTS.get(pattern)
+        for match in literals.match(pattern, text, starts) if starts else pattern.finditer(text):
             start, end = match.span("v")
             value = view[start:end]
             if pattern is _SHORT_FLAG and not _is_flag_of_password(view, match.start()):
+                continue
+            if pattern is _SPOKEN_KEY and not _SPOKEN_KIND.search(
+                low, max(0, match.start() - _SPOKEN_REACH), match.start()
+            ):
                 continue
             if rule != "password-hash" and value_tests.is_placeholder(value):
                 continue

@@ -4,11 +4,10 @@ import re
 from collections.abc import Callable, Iterator
 from itertools import islice
 
-from rekindle.policy.redact import value_tests
-from rekindle.policy.redact.context_patterns import find_by_pattern
+from rekindle.policy.redact import context_patterns, key_blocks, value_tests
 from rekindle.policy.redact.encoded_secrets import find_encoded
-from rekindle.policy.redact.key_blocks import find_key_blocks
 from rekindle.policy.redact.known_tokens import SecretSpan
+from rekindle.policy.redact.literal_search import LiteralPositions
 
 _LINE = re.compile(r"[^\n]*\n?")
 _COMMAND_REACH = 400
@@ -19,7 +18,7 @@ _HEREDOC = re.compile(r"<<[-~]?[ \t]{0,2}\\?[\"']?(?P<end>\w{2,20})[\"']?[^\n]{0
 _MENTIONS_SECRET = re.compile(r"(?i)secret|token|passw|credential|api[-_]?key|private|auth")
 _HEREDOC_LINES = 20
 _SECRET_MANIFEST = re.compile(
-    r"\bkind[\"']?\x01{0,3}[\"']?: ?\x01{0,3}[\"']?(?:Secret|SealedSecret)\b"
+    r"kind(?<!\wkind)[\"']?\x01{0,3}[\"']?: ?\x01{0,3}[\"']?(?:Secret|SealedSecret)\b"
 )
 _MANIFEST_VALUE = re.compile(
     r"(?m)^[^\n\w]{0,20}(?:\d{1,6}[\t ])?[^\n]{0,40}?[\w.\-]{1,80}[\"']?: [\"']?"
@@ -35,10 +34,15 @@ _ONE_WORD = re.compile(
 )
 
 
-def find_formatted(view: str, low: str, inner: Callable[[str], bool]) -> Iterator[SecretSpan]:
+LITERALS = (*context_patterns.LITERALS, *key_blocks.LITERALS)
+
+
+def find_formatted(
+    view: str, low: str, literals: LiteralPositions, inner: Callable[[str], bool]
+) -> Iterator[SecretSpan]:
     """Yield the secrets in a text. `inner` checks whether a decoded text contains a secret."""
-    yield from find_by_pattern(view, low)
-    yield from find_key_blocks(view, low)
+    yield from context_patterns.find_by_pattern(view, low, literals)
+    yield from key_blocks.find_key_blocks(view, literals)
     if "<<" in view:
         yield from _find_heredocs(view)
     if "cookie" in low:

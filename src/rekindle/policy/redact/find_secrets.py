@@ -32,6 +32,7 @@ from rekindle.policy.redact import (
 )
 from rekindle.policy.redact.json_strings import clip_to_json
 from rekindle.policy.redact.known_tokens import SecretSpan
+from rekindle.policy.redact.literal_search import LiteralSearch
 from rekindle.policy.settings.runtime_settings import (
     REDACT_GUESSABLE_CHARACTERS,
     REDACT_ROUNDS,
@@ -46,7 +47,7 @@ RULES = (
 ).split()
 
 _PLACEHOLDER = re.compile(rf"\[redacted:(?:{'|'.join(RULES)}):[0-9a-f]{{2,4}}\]")
-_ESCAPE = re.compile(r"(?<!\\)(\\++)(?:([nrt])|u([0-9a-fA-F]{4})|([\"'/]))")
+_ESCAPE = re.compile(r"(\\(?<!\\\\)\\*+)(?:([nrt])|u([0-9a-fA-F]{4})|([\"'/]))")
 # Terminal colour codes, raw or in the escaped forms that programs write.
 _COLOUR = re.compile(r"(?:\x1b|\\{1,8}(?:u001[bB]|x1[bB]|033|e))\[[0-9;:?]{0,40}[ -/]{0,2}[A-Za-z]")
 _COLOURS = ("\x1b[", "1b[", "1B[", "033[", "\\e[")
@@ -60,6 +61,9 @@ _LONG = 190
 """Minimum length of a match that may be only the beginning of a longer secret."""
 _LONGER = re.compile(r"[^\s\x01\x02\"'`<>,;&\\]*+")
 _IN_ONE_LINE = re.compile(r"(?:\\+[nrt]|[ \t+>|])*")
+_LITERALS = LiteralSearch(
+    {*context_secrets.LITERALS, *named_secrets.LITERALS, *public_fields.LITERALS}
+)
 
 
 class SecretFinding(msgspec.Struct, frozen=True, order=True):
@@ -149,7 +153,7 @@ def find_once(text: str, allow: Sequence[str] = ()) -> list[SecretFinding]:
 
 def _find_in_view(text: str) -> list[SecretSpan]:
     view = _undo_escapes(text)
-    spans = list(_find_spans(*_hide_public(view)))
+    spans = list(_find_spans(view))
     if not spans:
         return []
     spans += _join_next_line(view, spans)
@@ -221,29 +225,27 @@ def _decode_escape(code: int) -> str:
     return "\x01" if code < ord(" ") and chr(code) not in _CONTROL.values() else chr(code)
 
 
-def _hide_public(view: str) -> tuple[str, str]:
-    """Return a text without its public values, and the same in lower case."""
-    low = _lower_in_place(view)
-    hidden = public_fields.hide_public_fields(view, low)
-    return (view, low) if hidden == view else (hidden, _lower_in_place(hidden))
-
-
 def _lower_in_place(view: str) -> str:
     """Convert a text to lower case without changing its length. `lower` alone lengthens "İ"."""
     return view.replace("\u0130", "I").lower()
 
 
-def _find_spans(view: str, low: str) -> Iterable[SecretSpan]:
+def _find_spans(text: str) -> Iterable[SecretSpan]:
+    low = _lower_in_place(text)
+    literals = _LITERALS.find(low)
+    view = public_fields.hide_public_fields(text, low, literals)
+    if view is not text:
+        low = _lower_in_place(view)
     for run in known_tokens.TOKEN_RUN.finditer(view):
         start = run.start()
         for begin, end, rule in known_tokens.find_tokens(run[0]):
             yield start + begin, start + end, rule
-    yield from context_secrets.find_formatted(view, low, _holds_a_secret)
-    yield from named_secrets.find_named(view, low)
+    yield from context_secrets.find_formatted(view, low, literals, _holds_a_secret)
+    yield from named_secrets.find_named(view, low, literals)
 
 
 def _holds_a_secret(text: str) -> bool:
-    return any(True for _ in _find_spans(text, _lower_in_place(text)))
+    return any(True for _ in _find_spans(text))
 
 
 def _join_next_line(view: str, spans: list[SecretSpan]) -> list[SecretSpan]:

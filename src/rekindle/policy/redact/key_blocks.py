@@ -5,15 +5,21 @@ from collections.abc import Iterator
 from itertools import islice
 
 from rekindle.policy.redact.known_tokens import SecretSpan
+from rekindle.policy.redact.literal_search import LiteralPositions
 
 _LINE = re.compile(r"[^\n]*\n?")
 _BLOCK = re.compile(
-    r"-{4,5} ?BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY[A-Z ]{0,10} ?-{4,5}|Private-Lines: \d{1,4}"
+    r"-----? ?BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY[A-Z ]{0,10} ?-{4,5}|Private-Lines: \d{1,4}"
     r"|\$ANSIBLE_VAULT;[^\n]{1,40}"
 )
+_BLOCK_STARTS = ("-----begin", "----begin", "----- begin", "---- begin", "private-lines: ")
+_VAULT = "$ansible_vault;"
+_LAST_STARTS = ("-----end", "----end", "----- end", "---- end")
+LITERALS = (*_BLOCK_STARTS, _VAULT, *_LAST_STARTS)
 _BLOCK_END = re.compile(
-    r"-{4,5} ?END [A-Z0-9 ]{0,40}PRIVATE KEY[A-Z ]{0,10} ?-{4,5}|Private-MAC:|-{5}BEGIN "
+    r"-----? ?END [A-Z0-9 ]{0,40}PRIVATE KEY[A-Z ]{0,10} ?-{4,5}|Private-MAC:|-----BEGIN "
 )
+_LAST_LINE = re.compile(r"-----? ?END [A-Z0-9 ]{0,40}PRIVATE KEY[A-Z ]{0,10} ?-{4,5}")
 _BODY = re.compile(r"(?<![A-Za-z0-9+/=])[A-Za-z0-9+/=]{16,}+")
 _LAST = re.compile(r"(?:^|[\s+>|\]])(=?[A-Za-z0-9+/]{2,15}={0,2})[\s\x01\"',]*$")
 _HEADER = re.compile(r"[A-Z][A-Za-z]{1,12}-[A-Za-z-]{2,12}: ")
@@ -27,10 +33,9 @@ _KEY_BODY = re.compile(
 )
 
 
-def find_key_blocks(view: str, low: str) -> Iterator[SecretSpan]:
-    """Yield the lines of private keys. `low` is `view` in lower case."""
-    if "private" in low or "$ansible_vault" in low:
-        yield from _find_blocks(view)
+def find_key_blocks(view: str, literals: LiteralPositions) -> Iterator[SecretSpan]:
+    """Yield the lines of private keys."""
+    yield from _find_blocks(view, literals)
     yield from _find_bodies(view)
 
 
@@ -46,17 +51,17 @@ def _find_bodies(view: str) -> Iterator[SecretSpan]:
             yield span
 
 
-def _find_blocks(view: str) -> Iterator[SecretSpan]:
+def _find_blocks(view: str, literals: LiteralPositions) -> Iterator[SecretSpan]:
     """Yield the lines between BEGIN and END, or lines that look like a key if END is missing."""
     done = 0
-    for begin in _BLOCK.finditer(view):
+    for begin in literals.match(_BLOCK, view, (*_BLOCK_STARTS, _VAULT)):
         if begin.start() < done:
             continue
         end = _BLOCK_END.search(view, begin.end(), begin.end() + _LONGEST_BLOCK * 100)
         done = end.start() if end else _end_of_string(view, begin.end())
         yield from _find_block_body(view, begin.end(), done, is_closed=end is not None)
-    for end in _BLOCK_END.finditer(view):
-        if "END" in end[0] and end.start() > done:
+    for end in literals.match(_LAST_LINE, view, _LAST_STARTS):
+        if end.start() > done:
             yield from _find_block_end(view, end.start())
 
 

@@ -97,13 +97,15 @@ def _join_alternatives(prefixes: list[str]) -> str:
 _RULE_OF = {
     prefix: (rule, least) for rule, (some, least) in _KNOWN.items() for prefix in some.split()
 }
+# The condition on the text before the prefix comes last, because a pattern is faster if it starts
+# with characters.
 _FIRST_TWO = re.compile(
-    r"(?:(?<![A-Za-z])|(?<=%[0-9A-F]{2}))(?:"
+    "(?:"
     + "|".join(
         f"{first}[{''.join(sorted({re.escape(word[1]) for word in _RULE_OF if word[0] == first}))}]"
         for first in sorted({word[0] for word in _RULE_OF})
     )
-    + ")"
+    + r")(?:(?<![A-Za-z]..)|(?<=%[0-9A-F]{2}..))"
 )
 _PREFIX = re.compile(rf"(?:{_join_alternatives(list(_RULE_OF))})(?=[A-Za-z0-9_\-/+])")
 # Prefixes that also occur in code, so the text after them must look random.
@@ -121,7 +123,8 @@ _BODY = re.compile(r"[A-Za-z0-9_\-./+=~!%]{1,4000}")
 _CAPITALS = re.compile(r"[A-Z0-9]{16}(?![A-Za-z0-9])")
 
 # Tokens without a known prefix, but with a unique shape. Each row has a substring that the run must
-# contain, because a substring check is cheaper than matching the pattern.
+# contain, because a substring check is cheaper than matching the pattern. The row without one needs
+# a long run.
 _SHAPES = (
     ("jwt", "ey", r"ey[JI][A-Za-z0-9_-]{8,}+(?:\.[A-Za-z0-9_-]*+){1,4}"),
     ("jwt", "eyJ", r"eyJ(?:hbGci|0eXAi|raWQi|lbmMi|jdHki)[A-Za-z0-9_-]{4,}+"),
@@ -156,7 +159,8 @@ _SHAPES = (
     ("api-key", "pk_", r"pk_[0-9a-f]{34}"),
     ("signing-key", "nsec1", r"nsec1[02-9a-z]{50,60}"),
     ("signing-key", "", r"[5KL][1-9A-HJ-NP-Za-km-z]{50,51}"),
-    ("twilio-key", "", r"(?:SK|AC)[0-9a-f]{24,32}"),
+    ("twilio-key", "SK", r"SK[0-9a-f]{24,32}"),
+    ("twilio-key", "AC", r"AC[0-9a-f]{24,32}"),
     ("tunnel-token", "_", r"2[A-Za-z0-9]{24,28}_[A-Za-z0-9]{4,24}"),
     ("signing-key", "-", r"(?:[A-Z2-7]{4,6}-){5,7}[A-Z0-9]{4,6}"),
 )
@@ -171,6 +175,7 @@ _PREFIXED = re.compile(
 
 _DIGIT = re.compile("[0-9]")
 _SHORTEST_SHAPE = 26
+_LONG_SHAPE = 51
 _DOTTED = re.compile(
     r"(?<![A-Za-z0-9_\-./])(?:[A-Za-z0-9]{1,12}\.)?([A-Za-z0-9_-]{16,200})\."
     r"([A-Za-z0-9_-]{16,200})(?![\w.\-])"
@@ -186,14 +191,12 @@ def is_public_id(word: str) -> bool:
 
 def find_tokens(run: str) -> list[SecretSpan]:
     """Return the start, end and rule of each token in a run of characters."""
-    if public_values.is_public_run(run):
-        return []
     spans = find_known(run)
     if _DIGIT.search(run):
         if len(run) >= _SHORTEST_SHAPE:
             spans += _find_shaped(run)
         spans = spans or _find_prefixed(run)
-    return spans
+    return [] if spans and public_values.is_public_run(run) else spans
 
 
 def find_known(run: str) -> list[SecretSpan]:
@@ -258,7 +261,7 @@ def _find_shaped(run: str) -> list[SecretSpan]:
     return [
         (*match.span(), rule)
         for rule, needs, pattern in _SHAPE
-        if needs in run
+        if (needs in run if needs else len(run) >= _LONG_SHAPE)
         for match in pattern.finditer(run)
         if not value_tests.is_placeholder(match[0])
     ]
@@ -276,11 +279,15 @@ def _is_mixed(piece: str) -> bool:
 
 def _find_prefixed(run: str) -> list[SecretSpan]:
     """Return tokens of the form `word_` or `word-` followed by random characters."""
-    spans = [
-        (*match.span(), "api-key")
-        for match in _DOTTED.finditer(run)
-        if "/" not in run and all(_is_mixed(piece) for piece in match.groups())
-    ]
+    spans: list[SecretSpan] = []
+    if "." in run and "/" not in run:
+        spans += [
+            (*match.span(), "api-key")
+            for match in _DOTTED.finditer(run)
+            if all(_is_mixed(piece) for piece in match.groups())
+        ]
+    if "_" not in run and "-" not in run:
+        return spans
     for match in _PREFIXED.finditer(run):
         words = re.split("[_-]", match[1].lower())
         body = match[2]

@@ -13,6 +13,8 @@ from rekindle.policy.redact import (
     known_tokens,
     value_tests,
 )
+from rekindle.policy.redact.literal_search import LiteralPositions
+from rekindle.policy.redact.name_separators import SEPARATORS, Q
 from rekindle.policy.redact.named_values import is_harmless, is_secret
 from rekindle.policy.redact.secret_names import NameStrength, rate_name
 
@@ -26,73 +28,22 @@ class NamedSecret(NamedTuple):
 # Parts of names that indicate a secret, in lower case. Each is searched for separately, because
 # searching for plain words costs almost nothing, and a single pattern for all of them takes a
 # hundred times as long.
-_WORDS = tuple(
-    re.compile(word)
-    for word in (
-        *"passw passphrase secret securestring credential token key auth bearer cookie".split(),
-        *"session mnemonic webhook kennwort contrase wachtwoord senord парол".split(),
-        *"密码 密碼 密钥 口令 パスワード 비밀번호".split(),
-        *(
-            rf"{word}(?![a-z])"
-            for word in "pass pwd creds cred otp pin dsn pw pat senha mdp passe psk".split()
-        ),
-        *("salt", "seed", "pepper", "sig(?==)", "code(?==)", "signature(?==)"),
-    )
+_WORDS = (
+    *"passw passphrase secret securestring credential token key auth bearer cookie".split(),
+    *"session mnemonic webhook kennwort contrase wachtwoord senord парол".split(),
+    *"密码 密碼 密钥 口令 パスワード 비밀번호".split(),
+    *("salt", "seed", "pepper", "sig=", "code=", "signature="),
 )
-
+# Words that count only if no letter follows.
+_LAST_WORDS = tuple("pass pwd creds cred otp pin dsn pw pat senha mdp passe psk".split())
+LITERALS = (*_WORDS, *_LAST_WORDS)
 
 _BESIDE = re.compile(
     r"(?i)\b(?:public|cache|primary|foreign|sort|partition|hash|host|lookup|object|map|dict) \Z"
 )
 _NAME_CHARACTERS = ascii_letters + digits + "_.-"
 _NAME_AFTER = re.compile(r"[\w.\-]{0,60}")
-_Q = r"\x01{0,7}[\"'`]"
-_QUOTE = re.compile(_Q)
-_GAP = r"[ \t]{0,24}"
-_SEPARATORS = (
-    # An equals sign, a colon or an arrow, after optional quotes, brackets or a type.
-    (
-        "assigned",
-        re.compile(
-            rf"(?:{_Q})?\*{{0,2}}\]?\)?(?: \([^)\n]{{1,20}}\))?{_GAP}"
-            rf"(?:\?=|\+=|:=|\|\|=|=>|==?|:(?!:)"
-            rf"(?:{_GAP}[A-Za-z\[\]. |&<>?]{{1,30}}=(?!=))?)\*{{0,2}}{_GAP}"
-        ),
-    ),
-    # The word `value`, next to the name or on the line below it.
-    (
-        "valued",
-        re.compile(
-            rf"(?:{_Q})?[,;\x01\s]{{1,40}}(?:[^\n]{{0,60}}?[^\w\n])??(?:{_Q})?[vV]alue"
-            rf"(?:{_Q})?{_GAP}[:=]{_GAP}"
-        ),
-    ),
-    # A block that contains a default or a value.
-    (
-        "valued",
-        re.compile(
-            rf"(?:{_Q})?[:\s]{{0,4}}{{[^{{}}]{{0,200}}?(?:default|value|content)"
-            rf"(?:{_Q})?{_GAP}[:=]{_GAP}"
-        ),
-    ),
-    # An XML element, named by its tag, by an attribute, or by the previous element.
-    ("element", re.compile(r">(?=[^<\s])")),
-    ("tagged", re.compile(rf"{_Q}?[ \t][^<>\n]{{0,60}}>(?=[^<\s])|{_Q}[^<>\n]{{0,60}}>(?=[^<\s])")),
-    ("tagged", re.compile(r"</\w{1,20}>[\s\x01]{0,40}<\w{1,20}>(?=[^<\s])")),
-    # The table cell after the name.
-    ("celled", re.compile(r"`?\*{0,2}[ \t]{0,24}\|[ \t]{1,24}")),
-    # The next argument of a call, or its only one.
-    ("called", re.compile(rf"(?:{_Q}{_GAP},|\(){_GAP}(?=[brfu]{{0,2}}{_Q})")),
-    # A sentence: "the password for staging is …".
-    ("prose", re.compile(r"s?[ \t][\w \t'\"/\-]{0,40}?\b(?:is|was|to|=|:)[: \t]{1,3}")),
-    # A space, as after flags, in netrc and in `aws configure set`.
-    (
-        "spaced",
-        re.compile(
-            r"(?:[ \t]{1,8}(?:is|was|are|set|to|now|of|as|=>?|->|by|with)(?=[ :]))?:?[ \t]{1,8}"
-        ),
-    ),
-)
+_QUOTE = re.compile(Q)
 _SCHEME = re.compile(
     r"(?:bearer|basic|token|digest|apikey|api-key|negotiate|ntlm|key|bot|splunk|genie-?key|sso-key"
     r"|oauth|session|jwt|dsn|raw|secret|pve[a-z]{2,10}|kgat|ssws|discogs|app_?key)[ =:]{1,3}",
@@ -119,7 +70,8 @@ _SETTER = re.compile(
     r"(?:^|[\s(;&|#])(?:set(?:[ \t]{1,4}-{1,2}\w{1,12}){0,3}|setenv|setx|setq|defvar|ENV|ARG|define"
     r"|def|secret set|config set)[ \t]{1,4}[\"':]?\Z"
 )
-_NEEDS = {"element": ">", "tagged": ">", "celled": "|"}
+_SETTER_WORDS = ("set", "def", "ENV", "ARG")
+_PLAIN_WORD = re.compile(r"[a-z]{4,40}+(?:\s|\Z)")
 _SETTER_REACH = 40
 _TAG_REACH = 60
 _ARN_REACH = 120
@@ -141,17 +93,12 @@ _ASIDE = frozenset({"spaced", "element", "prose"})
 _EDGE = ",;)]}>"
 
 
-def find_named(view: str, low: str) -> list[NamedSecret]:
+def find_named(view: str, low: str, literals: LiteralPositions) -> list[NamedSecret]:
     """Find named secrets in `view`, a text without escapes. `low` is `view` in lower case."""
     secrets: list[NamedSecret] = []
     done = 0
     has_arn = "arn:" in view
-    separators = [
-        (form, pattern)
-        for form, pattern in _SEPARATORS
-        if _NEEDS.get(form, "") in view  # most texts have no tags or tables
-    ]
-    for at in sorted({match.start() for word in _WORDS for match in word.finditer(low)}):
+    for at in _find_words(low, literals):
         if at < done:
             continue
         start = at - _name_before(view, at)
@@ -164,12 +111,23 @@ def find_named(view: str, low: str) -> list[NamedSecret]:
             strength is NameStrength.WEAK and _BESIDE.search(view, max(0, start - 20), start)
         ):
             continue
-        new = _find_assigned(view, name, start, stop, strength, separators) or _find_nearby(
-            view, stop
-        )
+        new = _find_assigned(view, name, start, stop, strength) or _find_nearby(view, stop)
         secrets += new
         done = max([done, *(secret.end for secret in new)])
     return secrets
+
+
+def _find_words(low: str, literals: LiteralPositions) -> list[int]:
+    """Return the positions of the words that may be part of a secret's name."""
+    places = set(literals.list_all(_WORDS))
+    for word in _LAST_WORDS:
+        size = len(word)
+        places.update(
+            at
+            for at in literals.list_all((word,))
+            if not "a" <= low[at + size : at + size + 1] <= "z"
+        )
+    return sorted(places)
 
 
 def _is_in_arn(view: str, start: int) -> bool:
@@ -184,18 +142,19 @@ def _name_before(view: str, at: int) -> int:
     return len(before) - len(before.rstrip(_NAME_CHARACTERS))
 
 
-def _find_assigned(  # noqa: C901, PLR0917 - one branch per notation
+def _find_assigned(  # noqa: C901 - one branch per notation
     view: str,
     name: str,
     start: int,
     stop: int,
     strength: NameStrength,
-    separators: list[tuple[str, re.Pattern[str]]],
 ) -> list[NamedSecret]:
     """Return the secret value assigned to a name, using the first separator that matches."""
     is_flag = view[max(0, start - 2) : start] == "--" or view[start : start + 1] == "-"
     is_query = view[start - 1 : start] in {"?", "&"}
-    for form, pattern in separators:
+    for form, pattern, needs, reach in SEPARATORS:
+        if needs and view.find(needs, stop, stop + reach) < 0:
+            continue
         separator = pattern.match(view, stop)
         if separator is None:
             continue
@@ -210,13 +169,15 @@ def _find_assigned(  # noqa: C901, PLR0917 - one branch per notation
             return _find_in_block(view, start, block, _name_rule(name, strength), promised)
         if form == "tagged" and not _is_in_tag(view, start):
             continue
+        is_set = form == "spaced" and _is_set(view, start)
+        aside = form in _ASIDE and not is_flag and not is_set
+        if aside and form != "element" and _PLAIN_WORD.match(view, at):
+            continue  # most words after a name
         value = _find_value(view, at, form, is_query=is_query)
         if value is None:
             continue
         begin, end, quoted = value
         is_env = separator[0] == "=" and name.isupper() and promised is NameStrength.STRONG
-        is_set = form == "spaced" and _is_set(view, start)
-        aside = form in _ASIDE and not is_flag and not is_set
         near_end = max(begin, end - _CUT_MARK)
         text = view[begin:near_end] + _CUT.sub("", view[near_end:end])
         is_phrase = "passphrase" in name.lower() and value_tests.is_phrase(text)
@@ -240,6 +201,9 @@ def _find_assigned(  # noqa: C901, PLR0917 - one branch per notation
 
 def _is_set(view: str, start: int) -> bool:
     """Return whether a command such as `setenv` or `#define` precedes a name."""
+    before = view[max(0, start - _SETTER_REACH) : start]
+    if not any(word in before for word in _SETTER_WORDS):
+        return False
     return _SETTER.search(view, max(0, start - _SETTER_REACH), start) is not None
 
 

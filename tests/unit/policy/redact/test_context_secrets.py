@@ -11,6 +11,14 @@ from rekindle.policy.redact import (
     encoded_secrets,
     key_blocks,
 )
+from rekindle.policy.redact.literal_search import LiteralSearch
+
+SEARCH = LiteralSearch(context_secrets.LITERALS)
+
+
+def find_literals(text):
+    return SEARCH.find(text.lower())
+
 
 TABLES = json.loads(Path(__file__).with_name("context_secrets.json").read_text())
 
@@ -31,7 +39,9 @@ SAMPLES = {
 def find(text):
     """Return the secrets; a decoded text has one if it speaks of a password."""
     return list(
-        context_secrets.find_formatted(text, text.lower(), lambda decoded: "password" in decoded)
+        context_secrets.find_formatted(
+            text, text.lower(), find_literals(text), lambda decoded: "password" in decoded
+        )
     )
 
 
@@ -70,8 +80,8 @@ def test_the_findings_of_patterns_and_keys_are_findings():
     for text in TABLES["secrets"]:
         low = text.lower()
         parts = [
-            *context_patterns.find_by_pattern(text, low),
-            *key_blocks.find_key_blocks(text, low),
+            *context_patterns.find_by_pattern(text, low, find_literals(text)),
+            *key_blocks.find_key_blocks(text, find_literals(text)),
             *encoded_secrets.find_encoded(text, lambda decoded: "password" in decoded),
         ]
         assert set(parts) <= set(find(text)), text

@@ -2,7 +2,16 @@
 
 import pytest
 
+from rekindle.policy.redact import key_blocks
 from rekindle.policy.redact.key_blocks import find_key_blocks
+from rekindle.policy.redact.literal_search import LiteralSearch
+
+SEARCH = LiteralSearch(key_blocks.LITERALS)
+
+
+def find_literals(text):
+    return SEARCH.find(text.lower())
+
 
 BEGIN, END = (f"-----{word} PRIVATE " + "KEY-----" for word in ("BEGIN", "END"))
 BODY = ["aB3dE5fG7hJ9kL1mN3pQ5rS7tU9v", "wX1yZ3aB5cD7eF9gH1iJ3kL5mN7o"]
@@ -10,7 +19,7 @@ LAST = "pQ9r=="
 
 
 def find(text):
-    return [text[start:end] for start, end, _ in find_key_blocks(text, text.lower())]
+    return [text[start:end] for start, end, _ in find_key_blocks(text, find_literals(text))]
 
 
 @pytest.mark.parametrize(

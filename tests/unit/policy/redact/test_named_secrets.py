@@ -8,6 +8,14 @@ from pathlib import Path
 import pytest
 
 from rekindle.policy.redact import named_secrets, named_values, value_tests
+from rekindle.policy.redact.literal_search import LiteralSearch
+
+SEARCH = LiteralSearch(named_secrets.LITERALS)
+
+
+def find_literals(text):
+    return SEARCH.find(text.lower())
+
 
 TABLES = json.loads(Path(__file__).with_name("named_secrets.json").read_text())
 
@@ -31,7 +39,9 @@ def test_the_secrets_of_a_text():
     secrets = {
         text: [
             f"{rule} {text[start:end]}"
-            for start, end, rule in named_secrets.find_named(text, text.lower())
+            for start, end, rule in named_secrets.find_named(
+                text, text.lower(), find_literals(text)
+            )
         ]
         for text in TABLES["secrets"]
     }
@@ -43,7 +53,10 @@ def find_lengths(form, sample):
     place = form.index("{}")
     for size in range(1, 41):
         text = form.replace("{}", sample[:size])
-        spans = [(start, end) for start, end, _ in named_secrets.find_named(text, text.lower())]
+        spans = [
+            (start, end)
+            for start, end, _ in named_secrets.find_named(text, text.lower(), find_literals(text))
+        ]
         if (place, place + size) in spans:
             yield size
 
@@ -63,14 +76,14 @@ def test_from_which_length_on_a_value_is_a_secret():
 def find(text):
     return [
         f"{rule} {text[start:end]}"
-        for start, end, rule in named_secrets.find_named(text, text.lower())
+        for start, end, rule in named_secrets.find_named(text, text.lower(), find_literals(text))
     ]
 
 
 def test_no_secret_is_harmless():
     """Once the sign of a cut is removed, every value that is found could be a secret."""
     for text in TABLES["secrets"]:
-        for start, end, _ in named_secrets.find_named(text, text.lower()):
+        for start, end, _ in named_secrets.find_named(text, text.lower(), find_literals(text)):
             secret = text[start:end].rstrip(".…")
             is_harmless = named_values.is_harmless(secret, "assigned", quoted=True)
             assert " " in secret or not is_harmless, text

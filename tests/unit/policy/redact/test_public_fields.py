@@ -2,14 +2,23 @@
 
 import pytest
 
+from rekindle.policy.redact import public_fields
+from rekindle.policy.redact.literal_search import LiteralSearch
 from rekindle.policy.redact.public_fields import hide_public_fields
+
+SEARCH = LiteralSearch(public_fields.LITERALS)
+
+
+def find_literals(text):
+    return SEARCH.find(text.lower())
+
 
 HIDDEN = "\x02"
 MIXED = "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7" * 4
 
 
 def hide(text):
-    return hide_public_fields(text, text.lower())
+    return hide_public_fields(text, text.lower(), find_literals(text))
 
 
 @pytest.mark.parametrize(
