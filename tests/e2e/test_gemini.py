@@ -269,14 +269,19 @@ def test_a_read_only_persona_can_neither_write_nor_run(rekindle, gemini_model):
 
 
 def test_an_agent_that_goes_round_in_circles_is_not_done(rekindle, gemini_model):
-    """The CLI stops itself and reports success: the work continues in the same session."""
+    """The CLI stops itself and reports success: a fresh session continues the work."""
     gemini_model.play(*(shell("echo again") for _ in range(6)), Text("all done"))
     told = rekindle("run")
     assert "Loop detected" in told
     ended = rekindle.events("launch.ended")
-    assert [one["exit"] for one in ended] == ["crash", "clean"]
+    assert [one["exit"] for one in ended] == ["handoff", "clean"]
     assert "it stopped because it repeated itself" in ended[0]["words"]
-    assert len({one["session"] for one in ended}) == 1
+    assert len({one["session"] for one in ended}) == 2
+    (repeated,) = rekindle.events("repetition.detected")
+    assert (repeated["pattern"], repeated["action"]) == ("cli", "handoff")
+    (triggered,) = rekindle.events("handoff.triggered")
+    assert triggered["by"] == "repetition"
+    assert "The session before this one was stopped" in gemini_model.log.main[-1].text
 
 
 def test_a_command_cannot_be_denied_by_its_prefix(rekindle, gemini_model):

@@ -19,7 +19,7 @@ from rekindle.harnesses.claude_code import claude_harness
 from rekindle.harnesses.codex import codex_harness
 from rekindle.harnesses.gemini import gemini_harness
 from rekindle.hook import record_event, record_writer, session_agent, timeouts
-from rekindle.policy.handoff.window_rule import BrakeRule
+from rekindle.policy.handoff.window_rule import BrakeRule, render_notice
 from rekindle.policy.settings.runtime_settings import Settings
 from rekindle.stores.files import (
     FileStore,
@@ -257,6 +257,36 @@ def test_a_launch_is_stopped_where_its_window_is_so_full(brakes, run, session):
     below = told.replace(b'"session_id"', b'"agent_id":"a1","session_id"')
     assert run(below, "PostToolBatch", REKINDLE_LAUNCH="launch-1") == b""
     assert not mark.exists()
+
+
+def test_a_message_for_the_agent_is_given_once(brakes, run, session):
+    """At its event, to the session itself, and not if the session is stopped."""
+    told = session(SAID % 5)
+    path = json.loads(told)["transcript_path"]
+    brake = claude_harness.brake(interactive=False)
+    notice = render_notice(brake, path, "you repeat yourself")
+    brakes.notice("launch-1").write_bytes(notice)
+
+    def ask(payload, event="PostToolBatch", launch="launch-1"):
+        return run(payload, event, REKINDLE_LAUNCH=launch)
+
+    assert ask(told, "PostToolUse") == b""
+    assert ask(told, launch="launch-2") == b""
+    assert ask(told.replace(b'"session_id"', b'"agent_id":"a1","session_id"')) == b""
+    assert ask(told.replace(b"session.jsonl", b"other.jsonl")) == b""
+    assert ask(session(SAID % 500)) == ANSWER
+    assert not brakes.told("launch-1").exists()
+    assert json.loads(ask(session(SAID % 5))) == {
+        "hookSpecificOutput": {
+            "hookEventName": "PostToolBatch",
+            "additionalContext": "you repeat yourself",
+        }
+    }
+    assert brakes.told("launch-1").exists()
+    assert ask(told) == b""
+    brakes.forget()
+    assert not brakes.told("launch-1").exists()
+    assert not brakes.notice("launch-1").exists()
 
 
 def test_a_rule_that_an_agent_wrote_stops_nothing_and_answers_nothing(agent, brakes, run, session):

@@ -28,6 +28,7 @@ from rekindle.flows.supervisor_ports import (
     LaunchReport,
     RefusedCallReport,
     RefusedHostReport,
+    RepetitionReport,
     SafeModeReport,
     SupervisorReport,
     WaitReport,
@@ -69,6 +70,8 @@ def _make_report(event: AnyEvent | UnknownEvent) -> SupervisorReport | None:  # 
             return CycleReport(event.cycle, event.how, event.verdict, event.words, refused)
         case events.HangDetected():
             return HangReport(event.words, event.ended)
+        case events.RepetitionDetected():
+            return RepetitionReport(event.words)
         case events.HostRefused():
             return RefusedHostReport(event.host, render_permission(event.host))
         case events.CallRefused():
@@ -79,6 +82,12 @@ def _make_report(event: AnyEvent | UnknownEvent) -> SupervisorReport | None:  # 
             return SafeModeReport(event.why, event.words)
         case _:
             return None
+
+
+_HANDOFF_CAUSES = {
+    "threshold": "the context window is full",
+    "repetition": "the agent repeated itself",
+}
 
 
 def _describe_event(event: AnyEvent | UnknownEvent) -> str:  # noqa: PLR0911 - one return per kind
@@ -94,11 +103,7 @@ def _describe_event(event: AnyEvent | UnknownEvent) -> str:  # noqa: PLR0911 - o
         ):
             return event_texts.describe_action(event)
         case events.HandoffTriggered():
-            return (
-                ("the context window is full")
-                if event.by == "threshold"
-                else "you asked for a handoff"
-            )
+            return _HANDOFF_CAUSES.get(event.by, "you asked for a handoff")
         case events.HandoffResumed():
             return f"handoff {event.count} of cycle {event.cycle}: a fresh session continues"
         case events.HandoffFailed() | events.HandoffHalted():

@@ -18,6 +18,7 @@ from rekindle.flows.supervisor_ports import (
     LaunchReport,
     RefusedCallReport,
     RefusedHostReport,
+    RepetitionReport,
     SafeModeReport,
     SkippedWaitReport,
     SupervisorReport,
@@ -76,7 +77,7 @@ def _list_report_lines(
             reason = f" ({report.words})" if report.words else ""
             text = f"a checkpoint was written {how}{reason}; a fresh session continues"
             yield ReportLine(text, "agent")
-        case HangReport():
+        case HangReport() | RepetitionReport():
             yield ReportLine(f"! {report.words}", "margin", {"fg": "yellow"})
         case RefusedCallReport() | RefusedHostReport():
             yield from _describe_refusal(report)

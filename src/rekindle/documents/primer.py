@@ -164,8 +164,8 @@ INTRODUCTION = "This is the relay that the last cycle left for this one."
 TASK_OF_RELAY = " Its Next Action is the task now."
 """Text added to a relay's introduction if the relay has a directive."""
 CONTINUATION = """\
-A session whose window is full began the work below. You continue it: the checkpoint says what is
-done and what is not.
+An earlier session began the work below. You continue it: the checkpoint says what is done and what
+is not.
 
 """
 """Text that introduces a checkpoint."""
@@ -191,6 +191,14 @@ def is_resume_prompt(text: str) -> bool:
 def count_utf16_units(text: str) -> int:
     """Return a text's length in UTF-16 units, as JavaScript counts it."""
     return len(text.encode("utf-16-le", "surrogatepass")) // 2
+
+
+def render_repetition(words: str) -> str:
+    """Return the notice for a session that follows one that repeated itself."""
+    return (
+        f"The session before this one was stopped: {words}. Do not repeat that step: find out why"
+        " it does not help, and try something else, or write down what blocks you."
+    )
 
 
 def cut_text(text: str, limit: int, rest: str) -> str:

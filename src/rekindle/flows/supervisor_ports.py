@@ -150,6 +150,12 @@ class HangReport(msgspec.Struct, frozen=True):
     ended: bool
 
 
+class RepetitionReport(msgspec.Struct, frozen=True):
+    """The agent repeats itself."""
+
+    words: str
+
+
 class RefusedHostReport(msgspec.Struct, frozen=True):
     """The sandbox refused a connection to a host."""
 
@@ -198,6 +204,7 @@ SupervisorReport = (
     | CycleReport
     | TroubleReport
     | HangReport
+    | RepetitionReport
     | RefusedHostReport
     | SettingsReport
     | WaitReport
@@ -212,6 +219,7 @@ REPORT_KINDS: Mapping[type[SupervisorReport], str] = {
     HandoffReport: "handoff.resumed",
     CycleReport: "cycle.ended",
     HangReport: "hang.detected",
+    RepetitionReport: "repetition.detected",
     RefusedHostReport: "host.refused",
     WaitReport: "wait.started",
     SkippedWaitReport: "wait.skipped",

@@ -5,7 +5,7 @@ import time
 
 from rekindle.hook.host_facts import is_name, read_file
 from rekindle.hook.timeouts import BRAKING_SECONDS, HOLD_SECONDS, call_after, exit_now
-from rekindle.hook.window_usage import measure_window, read_first
+from rekindle.hook.window_usage import is_main_thread, measure_window, read_first
 
 RULE_BYTES = 10_000
 
@@ -21,20 +21,14 @@ def brake_session(event: str, launch: str, payload: bytes) -> None:
     rules = os.environ.get("REKINDLE_RULES", "")
     if not rules or not is_name(launch):
         return
-    rule: dict[bytes, list[bytes]] = {}
-    try:
-        for line in read_file(f"{rules}/brake-{launch}", RULE_BYTES).split(b"\n"):
-            word, _, value = line.partition(b" ")
-            rule.setdefault(word, []).append(value)
-    except OSError:
-        return
-    if rule.get(b"event") != [event.encode()]:
-        return
-    call_after(BRAKING_SECONDS, exit_now)
-    fullness = measure_window(rule, payload)
-    if fullness is None:
-        return
     marks = os.environ.get("REKINDLE_MARKS") or rules
+    rule = read_rule(f"{rules}/brake-{launch}", event)
+    if rule:
+        call_after(BRAKING_SECONDS, exit_now)
+    fullness = measure_window(rule, payload) if rule else None
+    if fullness is None:
+        tell_agent(read_rule(f"{rules}/notice-{launch}", event), f"{marks}/told-{launch}", payload)
+        return
     mark = f"{marks}/braked-{launch}"
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
     fd = os.open(mark, flags, 0o600)
@@ -44,6 +38,32 @@ def brake_session(event: str, launch: str, payload: bytes) -> None:
         os.write(1, answer)
     else:
         hold_call(mark, f"{marks}/taken-{launch}")
+
+
+def read_rule(path: str, event: str) -> dict[bytes, list[bytes]]:
+    """Return the supervisor's rule in a file, or an empty one if there is none for the event."""
+    rule: dict[bytes, list[bytes]] = {}
+    try:
+        for line in read_file(path, RULE_BYTES).split(b"\n"):
+            word, _, value = line.partition(b" ")
+            rule.setdefault(word, []).append(value)
+    except OSError:
+        return {}
+    return rule if rule.get(b"event") == [event.encode()] else {}
+
+
+def tell_agent(rule: dict[bytes, list[bytes]], told: str, payload: bytes) -> None:
+    """Give the agent the supervisor's message, unless it already has it. Sub-agents do not get it.
+
+    The file `told` marks that the agent has the message.
+    """
+    if not rule or not is_main_thread(rule, payload):
+        return
+    try:
+        os.close(os.open(told, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    except OSError:
+        return
+    os.write(1, read_first(rule, b"answer"))
 
 
 def hold_call(mark: str, taken_mark: str) -> None:

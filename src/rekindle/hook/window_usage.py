@@ -13,14 +13,9 @@ TRANSCRIPT_BYTES = 8 * 1024 * 1024
 
 def measure_window(rule: dict[bytes, list[bytes]], payload: bytes) -> tuple[int, int] | None:
     """Return the used and total window size, or None if the window is not full enough to stop."""
-    path, own, limit = (
-        find_text(payload, b"transcript_path"),
-        read_first(rule, b"own"),
-        read_first(rule, b"limit"),
-    )
-    below = read_first(rule, b"below")
-    if (own and path != own) or (below and b'"' + below + b'":' in payload[:TOOL_TAIL_BYTES]):
+    if not is_main_thread(rule, payload):
         return None
+    path, limit = find_text(payload, b"transcript_path"), read_first(rule, b"limit")
     if call := read_first(rule, b"call"):
         wait_for_calls(path, payload, call)
     if is_at_work(rule, path):
@@ -36,6 +31,14 @@ def measure_window(rule: dict[bytes, list[bytes]], payload: bytes) -> tuple[int,
     is_full = used * 100 >= most * size > 0 if window else used >= most
     # `used` is 0 if the usage is unknown, or while a sub-agent has a call in progress.
     return (used, size) if used and limit and is_full else None
+
+
+def is_main_thread(rule: dict[bytes, list[bytes]], payload: bytes) -> bool:
+    """Return whether a payload comes from the session itself, not from a sub-agent."""
+    own, below = read_first(rule, b"own"), read_first(rule, b"below")
+    if own and find_text(payload, b"transcript_path") != own:
+        return False
+    return not (below and b'"' + below + b'":' in payload[:TOOL_TAIL_BYTES])
 
 
 def read_first(rule: dict[bytes, list[bytes]], word: bytes) -> bytes:

@@ -34,6 +34,7 @@ _SPANS: dict[SpanLane, tuple[str, ColourName]] = {
 _COLOURS: dict[MarkKind | LineKind, ColourName] = {
     "crash": "bad",
     "hang": "bad",
+    "repeat": "bad",
     "refused": "bad",
     "handoff": "note",
     "compaction": "note",
@@ -45,7 +46,7 @@ _COLOURS: dict[MarkKind | LineKind, ColourName] = {
     "relay": "good",
 }
 _LANES: tuple[tuple[str, tuple[MarkKind, ...]], ...] = (
-    ("events", ("compaction", "refused", "limit", "handoff", "hang", "crash")),
+    ("events", ("compaction", "refused", "limit", "handoff", "repeat", "hang", "crash")),
     ("relay", ("relay",)),
     ("you", ("answer", "question")),
 )

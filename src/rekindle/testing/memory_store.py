@@ -53,7 +53,7 @@ class MemoryBrakes:
     def rule(self, _launch: str) -> MemoryMarker:
         return MemoryMarker()
 
-    braked = taken = rule
+    braked = taken = notice = told = rule
 
     def forget(self) -> None:
         pass

@@ -42,6 +42,7 @@ from rekindle.documents.events.handoff_events import (
     HandoffHalted,
     HandoffResumed,
     HandoffTriggered,
+    RepetitionDetected,
     SummaryMade,
     WindowMeasured,
     WindowSizeReported,
@@ -138,6 +139,7 @@ __all__ = [
     "QuestionAsked",
     "RelayCommitted",
     "RelayProposed",
+    "RepetitionDetected",
     "RestartRequested",
     "ReviewMade",
     "RunEnded",
@@ -222,6 +224,7 @@ AnyEvent = (
     | WindowMeasured
     | HandoffRequested
     | BudgetRaised
+    | RepetitionDetected
     | HandoffTriggered
     | HandoffResumed
     | HandoffFailed

@@ -29,8 +29,8 @@ class HandoffTriggered(Event, frozen=True, kw_only=True, tag="handoff.triggered"
     cycle: int
     session: str
     by: str
-    """What caused the handoff: threshold for a full context window, or person for an operator's
-    request.
+    """What caused the handoff: threshold for a full context window, person for an operator's
+    request, or repetition for an agent that repeats itself.
     """
     tokens: int | None = None
     """Number of tokens in the context window."""
@@ -43,6 +43,20 @@ class HandoffTriggered(Event, frozen=True, kw_only=True, tag="handoff.triggered"
     """Number of tokens in the context window after the session's first turn."""
     work: str = ""
     """Fingerprint of the loops and the work in git, or empty if unknown."""
+
+
+class RepetitionDetected(Event, frozen=True, kw_only=True, tag="repetition.detected"):
+    summary = "An agent repeats itself: it makes the same calls or says the same again and again."
+    launch: str
+    pattern: str
+    """What is repeated: call, failure, alternation, message or compaction. It is `cli` if the CLI
+    has noticed it and stopped.
+    """
+    count: int
+    """Number of times in a row, or 0 if only the CLI knows it."""
+    words: str
+    action: str
+    """Response: `told` if only the agent is told, or `handoff` if a fresh session takes over."""
 
 
 class HandoffResumed(Event, frozen=True, kw_only=True, tag="handoff.resumed"):

@@ -170,6 +170,10 @@ class Brake(msgspec.Struct, frozen=True, kw_only=True):
     """Folder next to the transcript that contains the background sub-agents' transcripts."""
     settled: str = ""
     """Text after the counts once the turn's calls have finished; empty if the event implies it."""
+    told_at: str = ""
+    """Hook event whose output can add a message for the agent to the session."""
+    told_as: str = ""
+    """The CLI's own name for that event."""
     void: str = ""
     """Start of a line that makes all earlier lines irrelevant."""
     is_kept: bool = False

@@ -3,6 +3,8 @@
 import uuid
 from pathlib import Path
 
+import msgspec
+
 from rekindle.documents import primer
 from rekindle.documents.launches.background_record import render_ended_notice
 from rekindle.documents.launches.launch_types import LaunchSpec
@@ -10,6 +12,7 @@ from rekindle.documents.manifest_keys import Budget
 from rekindle.flows.priming.compose_primer import compose_primer
 from rekindle.flows.supervisor_ports import AgentSpec, SupervisorPorts
 from rekindle.policy.exits.session_choice import ResumeSession, StartFresh
+from rekindle.policy.handoff.window_rule import REPETITION_CAUSE
 from rekindle.policy.projection.projection import Projection
 from rekindle.policy.projection.sessions import LaunchRecord
 
@@ -55,6 +58,9 @@ class LaunchPrompts:
             converges=self._agent.converges,
             branch=self._agent.branch,
         )
+        if handed and tried[-1].handed_by == REPETITION_CAUSE:
+            notice = primer.render_repetition(tried[-1].words)
+            composed = msgspec.structs.replace(composed, stall=notice)
         return primer.render(composed)
 
     def make_launch_spec(

@@ -32,6 +32,7 @@ class WindowGauge:
         brakes = world.store.folder(agent.name).brakes(agent.scratch, agent.marks)
         self._rule_file, self._mark = brakes.rule(launch), brakes.braked(launch)
         self._taken = brakes.taken(launch)
+        self._notice, self._told = brakes.notice(launch), brakes.told(launch)
         self._measuring: Thread | None = None
         self._written: BrakeRule | None = None
         # Until the CLI reports its model, assume the latest one.
@@ -39,6 +40,7 @@ class WindowGauge:
         self._known: UsageSource = "reported" if self._window else "unknown"
         self._transcript = ""
         self._is_asked = False
+        self._repetition = ""
         self._began = world.clock().timestamp()
 
     @property
@@ -98,6 +100,18 @@ class WindowGauge:
         self._is_asked = True
         self._write_rule()
 
+    def note_repetition(self, words: str) -> None:
+        """Note that the agent repeats itself, as the cause of the next handoff."""
+        self._repetition = words
+
+    def tell(self, text: str) -> None:
+        """Let the hook give the agent a message, once, at the next opportunity."""
+        if self._brake is None or not self._brake.told_at:
+            return
+        notice = window_rule.render_notice(self._brake, self._transcript, text)
+        self._told.unlink(missing_ok=True)
+        durable_files.replace_file(self._notice, notice)
+
     def has_stopped(self) -> bool:
         if self._measuring is not None and not self._measuring.is_alive():
             self._measuring = None
@@ -106,6 +120,8 @@ class WindowGauge:
 
     def words(self) -> str:
         """Return why the launch was stopped."""
+        if self._repetition:
+            return f"it repeated itself: {self._repetition}"
         reading = self._read_stop_usage()
         percent = reading.percent if reading else None
         if self._is_asked or percent is None:
@@ -154,7 +170,7 @@ class WindowGauge:
         return False
 
     def end(self) -> None:
-        for path in (self._rule_file, self._mark, self._taken):
+        for path in (self._rule_file, self._mark, self._taken, self._notice, self._told):
             path.unlink(missing_ok=True)
 
     def trigger(self, launch: str, cycle: int, session: str) -> events.HandoffTriggered:
@@ -165,13 +181,18 @@ class WindowGauge:
             launch=launch,
             cycle=cycle,
             session=session,
-            by="person" if self._is_asked else "threshold",
+            by=self._find_cause(),
             tokens=reading.tokens if reading else None,
             window=reading.window if reading else None,
             known=reading.known if reading else "unknown",
             threshold=self._agent.threshold,
             first=first.tokens if first else None,
         )
+
+    def _find_cause(self) -> str:
+        if self._repetition:
+            return window_rule.REPETITION_CAUSE
+        return "person" if self._is_asked else "threshold"
 
     def _read_stop_usage(self) -> WindowUsage | None:
         """Return the usage at which the hook stopped the CLI, or None for a requested handoff."""

@@ -26,6 +26,7 @@ from rekindle.flows.launches.sandboxed_start import start_program
 from rekindle.flows.launches.spend_meter import SpendMeter
 from rekindle.flows.supervisor_ports import AgentSpec, SupervisorPorts
 from rekindle.flows.transcripts import transcript_files
+from rekindle.policy.exits.restart import HANDOFF_EXIT
 from rekindle.policy.progress.idle import IdleWork
 from rekindle.policy.supervision.budget import RunSpending
 from rekindle.policy.text import token_estimate
@@ -164,9 +165,12 @@ class Launch:
         if ending is not None and ending.kind != "clean" and not was_done:
             exited = ending
         redacted = self._ports.store.redaction.text
-        return msgspec.structs.replace(
+        exited = msgspec.structs.replace(
             exited, words=redacted(exited.words), hint=redacted(exited.hint)
         )
+        if exited.kind == HANDOFF_EXIT and ending is None:
+            follow.repetition.note_stop(exited.words)
+        return exited
 
     def usage(self) -> WindowUsage | None:
         """Return the most recent window usage.

@@ -27,6 +27,7 @@ from rekindle.flows.launches.output_reporter import OutputReporter
 from rekindle.flows.launches.output_transcript import OutputTranscriber
 from rekindle.flows.launches.process_output import ProcessOutput
 from rekindle.flows.launches.progress_bounds import ProgressGuard
+from rekindle.flows.launches.repetition_watch import RepetitionWatch
 from rekindle.flows.launches.spend_meter import SpendMeter
 from rekindle.flows.launches.transcript_turns import TranscriptTurns
 from rekindle.flows.supervisor_ports import AgentSpec, SupervisorPorts, TroubleReport
@@ -79,6 +80,7 @@ class ProcessFollower:
         self._hang = HangWatch(origin, agent, world, child, watched)
         self._reporter = OutputReporter(agent, world, watched)
         self._turns = TranscriptTurns(agent, watched, meter)
+        self.repetition = RepetitionWatch(origin, agent, world, gauge)
         self._transcript = ""
         self._heard: object = None
         self._noted_turns = 0
@@ -87,6 +89,7 @@ class ProcessFollower:
             life = world.store.read(agent.name).projection.lives.get(origin.session)
             self._transcript = life.transcript if life is not None else ""
             self._turns.skip_existing(self._transcript)
+            self.repetition.skip_existing(self._transcript)
         self._trouble = ""
         self._is_handoff_requested = False
         self._run = RunState()
@@ -103,6 +106,8 @@ class ProcessFollower:
         # The process may have exited between two checks.
         self._handle_brake()
         self._turns.count(self._transcript)
+        # The process has exited, so a repetition is only recorded.
+        self.repetition.check(self._transcript)
 
     def _follow_lines(self, lines: Iterator[bytes | None]) -> None:
         for line in lines:
@@ -125,6 +130,7 @@ class ProcessFollower:
                 self._obey_commands()
             self._handle_brake()
             self._turns.count(self._transcript)
+            self._check_repetition()
             self._enforce_budget()
 
     def _handle_brake(self) -> None:
@@ -234,6 +240,11 @@ class ProcessFollower:
         spent, began = self._meter.certain(), self._run.began_at
         if words := budget.describe_reached_cap(spent, cap, began=began, now=self._ports.clock()):
             self._end_process(LaunchExit("interrupted", words))
+
+    def _check_repetition(self) -> None:
+        """Respond to an agent that repeats itself."""
+        if self.ending is None and (exited := self.repetition.check(self._transcript)):
+            self._end_process(exited)
 
     def _fold_interval(self) -> float:
         """Return the seconds between folds; fewer while the transcript's path is unknown."""

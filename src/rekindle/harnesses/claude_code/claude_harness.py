@@ -294,6 +294,8 @@ def brake(*, interactive: bool) -> Brake | None:
         call="" if interactive else "tool_use_id",
         calls=('"type":"tool_use","id":"', '"tool_use_id":"') if interactive else (),
         asides="subagents",
+        told_at=_BOUNDARY,
+        told_as=_BOUNDARY,
         answer=msgspec.json.encode(_WAIT if interactive else _STOP).decode(),
     )
 

@@ -202,6 +202,8 @@ def brake(*, interactive: bool) -> Brake | None:
         after='"last_token_usage":{',
         counts=("total_tokens",),
         window="model_context_window",
+        told_at="PostToolUse",
+        told_as="PostToolUse",
         beside=('"type":"task_started"', '"type":"task_complete"', '"type":"turn_aborted"'),
     )
 

@@ -29,7 +29,7 @@ _SENTENCES: exit_verdicts.VerdictSentences = (
     (exit_verdicts.NETWORK, r"other side closed"),
 )
 _STOPPED: exit_verdicts.VerdictSentences = (
-    (("crash", "it stopped because it repeated itself"), r"^loop detected"),
+    (("handoff", "it stopped because it repeated itself"), r"^loop detected"),
     (exit_verdicts.TURNS, r"^maximum session turns"),
     (("crash", "a hook blocked it"), r"^agent execution blocked"),
 )

@@ -308,6 +308,8 @@ def brake(*, interactive: bool) -> Brake | None:
         counts=("input",),
         answer=json_codec.encode(_STOP, "what a hook says").decode(),
         settled='"toolCalls":[',
+        told_at="PostToolUse",
+        told_as="AfterTool",
         void='{"$set":{"messages":',
         is_kept=True,
     )

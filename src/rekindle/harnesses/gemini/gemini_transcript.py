@@ -1,8 +1,10 @@
 """Parse Gemini CLI session files. The CLI rewrites a message when it has more information."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
+
+import msgspec
 
 from rekindle.documents.launches.launch_types import (
     AssistantText,
@@ -54,9 +56,23 @@ def read_transcript(line: bytes) -> tuple[Passage, ...]:
         case "error":
             items.append(WarningReport(_read_text(record.get("content"))))
     at, message = to_word(record.get("timestamp")), to_word(record.get("id"))
-    return make_passages(
+    passages = make_passages(
         items, at=at, message=message, repeats_message=record.get("type") == "gemini"
     )
+    ends = {to_word(call.get("id")): to_word(call.get("timestamp")) for call in _list_calls(record)}
+    return tuple(_set_end(passage, ends) for passage in passages)
+
+
+def _set_end(passage: Passage, ends: Mapping[str, str]) -> Passage:
+    """Return the passage, and if it is a result, with the time at which its call ended."""
+    if not isinstance(passage.what, ToolResult):
+        return passage
+    return msgspec.structs.replace(passage, at=ends.get(passage.what.call) or passage.at)
+
+
+def _list_calls(record: dict[str, Any]) -> list[dict[str, Any]]:
+    calls = record.get("toolCalls")
+    return [to_mapping(call) for call in (calls if isinstance(calls, list) else ())]
 
 
 def _read_rewritten(messages: object) -> Iterator[Passage]:
@@ -69,12 +85,10 @@ def _read_rewritten(messages: object) -> Iterator[Passage]:
 
 def _read_answer(record: dict[str, Any]) -> Iterator[ToolResult | OutputItem]:
     yield AssistantText(_read_text(record.get("content")))
-    calls = record.get("toolCalls")
-    for call in map(to_mapping, calls if isinstance(calls, list) else ()):
+    for call in _list_calls(record):
         name = to_word(call.get("id"))
-        yield ToolCallStarted(
-            to_word(call.get("name")), name, describe_call(to_mapping(call.get("args")))
-        )
+        arguments = to_mapping(call.get("args"))
+        yield ToolCallStarted(to_word(call.get("name")), name, describe_call(arguments), arguments)
         if isinstance(status := call.get("status"), str):
             yield ToolResult(name, _has_succeeded(status, call), _read_shown(call))
     counted = to_mapping(record.get("tokens"))

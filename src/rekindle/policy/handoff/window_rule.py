@@ -22,6 +22,7 @@ from rekindle.policy.exits.restart import (
     HANDOFF_EXIT,
     EnterSafeMode,
 )
+from rekindle.policy.progress.idle import NO_PROGRESS_REASON
 from rekindle.policy.projection.sessions import LaunchRecord
 from rekindle.policy.settings.runtime_settings import (
     HANDOFF_VAIN_SHARE,
@@ -33,6 +34,8 @@ from rekindle.policy.settings.runtime_settings import (
 
 HANDOFF_REASON: Final = "handoff"
 """Reason for entering safe mode when handoffs are halted."""
+REPETITION_CAUSE: Final = "repetition"
+"""Cause of a handoff if the agent repeated itself."""
 _AT_ONCE = "0"
 _OFF = "(to disable handoffs: `handover: {compaction: off}`)"
 
@@ -118,6 +121,19 @@ def make_brake_rule(
     return BrakeRule(brake, str(_count_tokens_at(window, at)), transcript) if window else None
 
 
+def render_notice(brake: Brake, transcript: str, text: str) -> bytes:
+    """Render a message that the hook gives to the agent, in the format of a brake rule."""
+    output = {"hookEventName": brake.told_as, "additionalContext": text}
+    answer = msgspec.json.encode({"hookSpecificOutput": output}).decode()
+    lines = {
+        "event": brake.told_at,
+        "own": transcript,
+        "below": brake.below,
+        "answer": answer,
+    }
+    return "\n".join(f"{word} {value}" for word, value in lines.items() if value).encode()
+
+
 def _count_tokens_at(window: int, at: int) -> int:
     """Return the smallest number of tokens that fills at least `at` percent of a window."""
     return -(-window * at // 100)
@@ -139,12 +155,22 @@ def decide_halt(
     skipped.
     """
     last = launches[-1]
+    if last.handed_by == REPETITION_CAUSE:
+        return _decide_repetition_halt(launches)
     if last.handed_by != "threshold":
         return None
     words = _describe_crowding(launches, at) if at is not None else ""
     if not words and not stays:
         words = _describe_spiral(launches)
     return EnterSafeMode(HANDOFF_REASON, f"{words} {_OFF}") if words else None
+
+
+def _decide_repetition_halt(launches: Sequence[LaunchRecord]) -> EnterSafeMode | None:
+    """Pause the run if the session before the last one was handed off for the same reason."""
+    if [launch.handed_by for launch in launches[-2:]] != [REPETITION_CAUSE] * 2:
+        return None
+    words = "two sessions in a row repeated themselves; the last one: " + launches[-1].words
+    return EnterSafeMode(NO_PROGRESS_REASON, f"{words}; say in the task how to get past this step")
 
 
 def _describe_crowding(launches: Sequence[LaunchRecord], at: int) -> str:

@@ -36,8 +36,9 @@ def _make_mark(event: AnyEvent | UnknownEvent) -> NightMark | None:  # noqa: PLR
             return _mark_exit(event)
         case events.HandoffTriggered():
             return NightMark(at, seq, "handoff", percent=find_percent(event), by=event.by)
-        case events.HangDetected():
-            return NightMark(at, seq, "hang", text=_cut(event.words))
+        case events.HangDetected() | events.RepetitionDetected():
+            is_hang = isinstance(event, events.HangDetected)
+            return NightMark(at, seq, "hang" if is_hang else "repeat", text=_cut(event.words))
         case events.SessionCompacted(visitor=False):
             return NightMark(at, seq, "compaction", text=event.trigger)
         case events.RelayCommitted():

@@ -191,6 +191,8 @@ def _read_simple(event: AnyEvent | UnknownEvent) -> Iterator[TimelineMoment]:
             yield _make_moment(event, "refused", f"{event.tool} {event.about}".strip(), "refused")
         case events.HangDetected(ended=False):
             yield _make_moment(event, "hang", event.words)
+        case events.RepetitionDetected():
+            yield _make_moment(event, "repeat", event.words)
         case events.SessionCompacted(visitor=False):
             yield _make_moment(event, "compaction", "the conversation was compacted")
         case events.RelayCommitted():
@@ -227,12 +229,15 @@ def _describe_wait(
     return _make_moment(event, "wait", f"{duration}, until {until}: {cause}", cause)
 
 
+_HANDOFF_CAUSES = {"person": "you asked for a handoff", "repetition": "it repeated itself"}
+
+
 def _describe_handoff(
     event: events.HandoffResumed, before: events.HandoffTriggered | events.LaunchEnded | None
 ) -> str:
     cause = "window full"
-    if isinstance(before, events.HandoffTriggered) and before.by == "person":
-        cause = "you asked for a handoff"
+    if isinstance(before, events.HandoffTriggered):
+        cause = _HANDOFF_CAUSES.get(before.by, cause)
     fill = ""
     if before and before.tokens:
         percent = find_percent(before)

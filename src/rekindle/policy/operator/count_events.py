@@ -15,7 +15,7 @@ NO_VERDICT = "none"
 OTHER = "other"
 """Label for words that this version does not know."""
 _VERDICTS = frozenset({*StallKind, NO_VERDICT})
-_CAUSES = frozenset({"threshold", "person"})
+_CAUSES = frozenset({"threshold", "person", "repetition"})
 NOTHING_COUNTED = AgentCounts(
     # Prometheus's `increase()` notices the first failure only if its counter was 0 before.
     launches={kind: 0 for kind in EXIT_KINDS if REACTIONS[find_reaction(kind)].counts}

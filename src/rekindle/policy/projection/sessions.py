@@ -70,7 +70,7 @@ class LaunchRecord(msgspec.Struct, frozen=True):
     swept: tuple[str, ...] = ()
     """Commands of background processes that were ended together with the launch."""
     handed_by: str = ""
-    """Cause of the handoff, `threshold` or `person`; empty if there was no handoff."""
+    """Cause of the handoff, such as `threshold`; empty if there was no handoff."""
     percent: float | None = None
     """Percentage of the window that was full at the handoff; None if unknown."""
     first_percent: float | None = None

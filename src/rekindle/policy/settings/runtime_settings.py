@@ -20,6 +20,7 @@ from rekindle.thresholds.comparison import *  # noqa: F403 - every name there is
 from rekindle.thresholds.fleet_limits import *  # noqa: F403
 from rekindle.thresholds.hook_limits import *  # noqa: F403
 from rekindle.thresholds.pipeline_limits import *  # noqa: F403
+from rekindle.thresholds.repetition_limits import *  # noqa: F403
 from rekindle.thresholds.sandbox_limits import *  # noqa: F403
 from rekindle.thresholds.schedule_limits import *  # noqa: F403
 from rekindle.thresholds.screens import *  # noqa: F403

@@ -12,6 +12,8 @@ import msgspec
 from rekindle.errors import translate_os_errors
 from rekindle.system.files import durable_files
 
+_KINDS = ("brake", "braked", "taken", "notice", "told")
+
 
 class BrakeFiles(msgspec.Struct, frozen=True):
     folder: Path
@@ -30,9 +32,17 @@ class BrakeFiles(msgspec.Struct, frozen=True):
         """Return the path to which the supervisor renames the marker file after reading it."""
         return self.marks / f"taken-{launch}"
 
+    def notice(self, launch: str) -> Path:
+        """Return the file with a message that a hook gives to the agent."""
+        return self.folder / f"notice-{launch}"
+
+    def told(self, launch: str) -> Path:
+        """Return the marker file that a hook creates when it gives the message to the agent."""
+        return self.marks / f"told-{launch}"
+
     def forget(self) -> None:
         """Remove files that killed supervisors left behind."""
         with translate_os_errors(self.folder):
-            for folder, kind in product({self.folder, self.marks}, ("brake", "braked", "taken")):
+            for folder, kind in product({self.folder, self.marks}, _KINDS):
                 for path in folder.glob(f"{kind}-*"):
                     durable_files.remove_file(path)

@@ -9,7 +9,7 @@ const LANES = ["session", "waits", "needs you"];
 const LANE_OF = { session: 0, wait: 1 }; // all others need a person
 const LEGEND = "green: working · red: crashed or hung · amber: waits for a limit or an outage · grey: waits for you · ▪ progress · ▫ no progress";
 const MARK_ROWS = [
-  ["events", ["crash", "hang", "refused", "question", "answer"]],
+  ["events", ["crash", "hang", "repeat", "refused", "question", "answer"]],
   ["handoffs", ["handoff", "compaction"]],
   ["relays", ["relay"]],
   ["cycles", ["cycle"]],

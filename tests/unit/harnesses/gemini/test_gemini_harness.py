@@ -66,7 +66,7 @@ ENDS = {
     "resume-truncated": "clean",
     "resume-in-use": "clean",
     "cut-stream": "network",
-    "loop": "crash",
+    "loop": "handoff",
     "refused-400": "auth",
     "refused-401": "auth",
     "refused-402": "billing",
@@ -504,7 +504,7 @@ def test_an_end(facts, kind, told):
 @pytest.mark.parametrize(
     ("finished", "last", "kind"),
     [
-        (True, [WarningReport("Loop detected, stopping execution")], "crash"),
+        (True, [WarningReport("Loop detected, stopping execution")], "handoff"),
         (True, [WarningReport("Maximum session turns exceeded")], "budget"),
         (True, [WarningReport("Agent execution blocked: not here")], "crash"),
         # A hook that wants more of it lets it go on.

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from rekindle.documents import events, manifest
-from rekindle.documents.launches.launch_types import WindowUsage
+from rekindle.documents.launches.launch_types import Brake, WindowUsage
 from rekindle.errors import ManifestError
 from rekindle.harnesses.claude_code import claude_harness
 from rekindle.harnesses.codex import codex_harness
@@ -184,6 +184,25 @@ def test_many_handoffs_are_told_once_and_very_many_halt():
 def test_what_a_person_asked_for_is_never_too_much():
     asked = [handed(n, first=85, at=86, by="person") for n in range(9)]
     assert window_rule.decide_halt(asked, 80) is None
+
+
+def test_two_sessions_in_a_row_that_repeat_themselves():
+    """The first is handed off; after the second, a person decides."""
+    repeated = [handed(n, first=85, at=86, by="repetition") for n in (1, 3)]
+    assert window_rule.decide_halt(repeated[:1], 80) is None
+    halted = window_rule.decide_halt(repeated, 80)
+    assert halted.why == "no-progress"
+    assert halted.words.startswith("two sessions in a row repeated themselves; the last one: ")
+    between = handed(2, first=20, at=81)
+    assert window_rule.decide_halt([repeated[0], between, repeated[1]], 80) is None
+
+
+def test_a_notice_for_the_agent():
+    brake = Brake(event="A", signs=(), after="", counts=(), told_at="B", told_as="C", below="id")
+    assert window_rule.render_notice(brake, "/t", 'say "x"') == (
+        b"event B\nown /t\nbelow id\nanswer "
+        b'{"hookSpecificOutput":{"hookEventName":"C","additionalContext":"say \\"x\\""}}'
+    )
 
 
 def test_one_thing_after_the_other():

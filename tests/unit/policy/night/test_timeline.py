@@ -277,7 +277,12 @@ def test_a_launch_after_a_clean_exit_is_not_a_resume():
     ],
 )
 @pytest.mark.parametrize(
-    ("by", "cause"), [("threshold", "window full"), ("person", "you asked for a handoff")]
+    ("by", "cause"),
+    [
+        ("threshold", "window full"),
+        ("person", "you asked for a handoff"),
+        ("repetition", "it repeated itself"),
+    ],
 )
 def test_a_handoff_is_told_with_the_usage_of_the_window(before, text, by, cause):
     night = Night()
@@ -339,6 +344,12 @@ def test_a_hang_is_told_unless_the_exit_tells_it():
         ("hang", "silent for 10 min"),
         ("crash", "crashed: silent for 20 min"),
     ]
+
+
+def test_a_repetition_is_told():
+    told = {"launch": "l", "pattern": "call", "count": 6, "words": "six times", "action": "told"}
+    night = Night().add(events.RepetitionDetected, **told)
+    assert [one[1:] for one in night.told()] == [("repeat", "six times")]
 
 
 def test_relays_compactions_and_failed_handoffs_are_told():
