@@ -8,16 +8,13 @@ import msgspec
 from rekindle.documents.transcripts.turns import (
     Turn,
 )
+from rekindle.policy.briefs.runner_commands import is_test_run
 from rekindle.policy.settings.runtime_settings import CLAIM_NAMED
 from rekindle.policy.text.likeness import find_significant_words
 
 UNVERIFIED_MARK = "(unverified)"
-_TESTS = re.compile(
-    r"(?<![\w-])(?:pytest|tox|nox|jest|vitest|mocha|rspec|phpunit|ctest|unittest"
-    r"|(?:npm|pnpm|yarn|bun|cargo|go|just|make|mvn|gradle|gradlew|dotnet|mix|swift|bundle exec)"
-    r"(?: run)?(?: -\S+)* (?:tests?|check|verify|rspec))(?![\w-])",
-    re.IGNORECASE,
-)
+_SHELL_TOOL = re.compile(r"bash|shell|exec|command|terminal|run|process", re.IGNORECASE)
+"""Pattern for tools that run a command. Other tools may only read or search for one."""
 _ABOUT_TESTS = re.compile(r"(?<![a-z])(?:tests?|suite|CI)(?![a-z])|测试", re.IGNORECASE)
 _PASS = re.compile(
     r"(?<![a-z])(?:pass(?:es|ed|ing)?|green|succeed(?:s|ed)?)(?![a-z])|通过", re.IGNORECASE
@@ -66,7 +63,12 @@ def _covers_subject(words: frozenset[str], subject: frozenset[str]) -> bool:
 
 
 def _tests_agree(claim: str, turns: Sequence[Turn]) -> bool:
-    runs = [call for turn in turns for call in turn.calls if _TESTS.search(call.about)]
+    runs = [
+        call
+        for turn in turns
+        for call in turn.calls
+        if _SHELL_TOOL.search(call.tool) and is_test_run(call.about)
+    ]
     last = runs[-1] if runs else None
     if last is None:
         return False

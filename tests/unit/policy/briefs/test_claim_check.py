@@ -82,3 +82,12 @@ UNKNOWN = ("cargo test", "open", "")
 def test_what_the_last_run_of_the_tests_showed(claim, runs, expected):
     """A claim that all is well needs a run, whatever files it names."""
     assert is_claim_supported(claim, turns(*runs), CHANGED) is expected
+
+
+def test_a_search_is_not_a_run_of_the_tests():
+    """Only a tool that runs commands counts."""
+    calls = (ToolCall("Grep", "pytest", "ok"), ToolCall("Read", "./scripts/test.sh", "ok"))
+    found = [Turn(number=1, who="agent", calls=calls)]
+    assert not is_claim_supported("All tests pass", found, GitWork())
+    ran = [Turn(number=1, who="agent", calls=(ToolCall("exec_command", "just ci", "ok"),))]
+    assert is_claim_supported("All tests pass", ran, GitWork())
