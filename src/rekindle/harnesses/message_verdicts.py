@@ -80,7 +80,10 @@ _SENTENCES: VerdictSentences = tuple(
         (FULL, r"prompt is too long|this model's maximum context length|request too large for"),
         (FULL, rf"{_TOO_LONG}|input length .{{0,40}}exceed context limit"),
         (FULL, r"(?:\w{1,30} )?ran out of room"),
-        (OUTAGE, rf"{_API} is (?:currently |temporarily )?(?:overloaded|at capacity|unavailable)"),
+        (
+            OUTAGE,
+            rf"{_API} (?:is|may be) (?:\w{{1,20}} )?(?:overloaded|at capacity|unavailable)",
+        ),
         (OUTAGE, r"(?:repeated 5\d\d )?overloaded(?:_error)?(?: errors)?(?=$|[.,;:!\"'])"),
         (
             OUTAGE,
@@ -173,7 +176,7 @@ _LED = re.compile(
     re.IGNORECASE,
 )
 """Start of a text that reports an error."""
-_COUNTED = r" (?:of|more|other|ms|(?-i:[a-z]{3,16}s)|\w{1,16} (?:failed|passed|found))\b"
+_COUNTED = r" (?:of|more|other|ms|(?-i:(?!status )[a-z]{3,16}s)|\w{1,16} (?:failed|passed|found))\b"
 """What follows a number that counts something."""
 _LABELED_STATUS = re.compile(
     r"(?:\bstatus(?:[ _]?code)?|\bcode|\bhttp|error|rejected)[\"')]{0,2}[ :=(]{1,4}[\"'(]?"

@@ -23,8 +23,9 @@ _SENTENCES: exit_verdicts.VerdictSentences = (
     (exit_verdicts.TOKENS, r"token budget exhausted"),
     (exit_verdicts.UNPAID, r"out of credits|spend cap"),
     (
-        exit_verdicts.UNPAID,  # unless another provider's link shows that it is a limit
-        r"^(?!.{0,2000}(?:rate|token)-limit).{0,2000}(?:billing details|insufficient[ _]quota)",
+        exit_verdicts.UNPAID,  # unless another provider means a limit
+        r"^(?!.{0,2000}(?:(?:rate|token)-limit|quota limit|resets? (?:at|in)))"
+        r".{0,2000}(?:billing details|insufficient[ _]quota)",
     ),
     (exit_verdicts.LOGIN, r"missing environment variable"),
 )

@@ -21,7 +21,10 @@ from rekindle.thresholds.texts import EXIT_CHARACTERS, LIMIT_CHARACTERS
 
 _SENTENCES: exit_verdicts.VerdictSentences = (
     (exit_verdicts.MISSING, r"no previous sessions found|invalid session identifier"),
-    (exit_verdicts.OUTAGE, r"model_capacity_exhausted|\bunavailable\b|api error: internal error"),
+    (
+        exit_verdicts.OUTAGE,
+        r"model_capacity_exhausted|\bunavailable\b(?! \w)|api error: internal error",
+    ),
     (exit_verdicts.UNPAID, r"billing to be enabled|credits are depleted"),
     (exit_verdicts.LIMIT, r"quota limit|quota increase"),
     (exit_verdicts.LOGIN, r"must specify the \w{1,40} environment variable"),
