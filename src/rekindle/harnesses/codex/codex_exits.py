@@ -24,8 +24,10 @@ _SENTENCES: exit_verdicts.VerdictSentences = (
     (exit_verdicts.UNPAID, r"out of credits|spend cap"),
     (
         exit_verdicts.UNPAID,  # unless another provider means a limit
-        r"^(?!.{0,2000}(?:(?:rate|token)-limit|quota limit|resets? (?:at|in)))"
-        r".{0,2000}(?:billing details|insufficient[ _]quota)",
+        (
+            r"^(?!.{0,2000}(?:(?:rate|token)-limit|quota limit|resets? (?:at|in)))"
+            r".{0,2000}(?:billing details|insufficient[ _]quota)"
+        ),
     ),
     (exit_verdicts.LOGIN, r"missing environment variable"),
 )

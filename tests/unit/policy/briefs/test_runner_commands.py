@@ -15,6 +15,12 @@ env CI=1 DEBUG=0 pytest
 cd backend && pytest -q
 cd backend pytest -q
 source .venv/bin/activate && pytest
+source .venv/bin/activate pytest
+. .venv/bin/activate pytest
+pushd web npm test
+set -e npm test
+export CI=1 npm test
+make > out.txt 2>&1 test
 uv run pytest
 uv run --with hypothesis python -m pytest
 poetry run pytest -x
@@ -194,6 +200,11 @@ test -f package.json
 [ -d tests ]
 python -c "import pytest"
 python -c "print('npm test')"
+python -c "main()" test
+node -e "main()" test
+bash test.log
+./tests.zip
+make > test
 python app.py
 python manage.py migrate
 node server.js
