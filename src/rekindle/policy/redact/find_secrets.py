@@ -30,7 +30,7 @@ from rekindle.policy.redact import (
     public_fields,
     value_tests,
 )
-from rekindle.policy.redact.json_strings import clip_to_json
+from rekindle.policy.redact.json_strings import clip_to_json, is_json
 from rekindle.policy.redact.known_tokens import SecretSpan
 from rekindle.policy.redact.literal_search import LiteralSearch
 from rekindle.policy.settings.runtime_settings import (
@@ -59,6 +59,9 @@ _MARGIN = re.compile(
 )
 _LONG = 190
 """Minimum length of a match that may be only the beginning of a longer secret."""
+_NEAR = 20_000
+"""Distance from a replaced secret, in characters, within which the search repeats. Most patterns
+match fewer than 4,000 characters."""
 _LONGER = re.compile(r"[^\s\x01\x02\"'`<>,;&\\]*+")
 _IN_ONE_LINE = re.compile(r"(?:\\+[nrt]|[ \t+>|])*")
 _LITERALS = LiteralSearch(
@@ -82,15 +85,41 @@ def redact_text(text: str, allow: Sequence[str] = ()) -> str:
 def find_secrets(text: str, allow: Sequence[str] = ()) -> list[SecretFinding]:
     """Return the secrets in a text, in order, without overlaps or line breaks.
 
-    Replacing a secret may reveal another one, so the search repeats until it finds nothing more.
+    Replacing a secret may reveal another one near it, so the search repeats until it finds nothing
+    more.
     """
-    findings: list[SecretFinding] = []
-    for _ in range(REDACT_ROUNDS):
-        new = find_once(_replace_findings(text, findings), allow)
+    findings = find_once(text, allow)
+    new = findings
+    for _ in range(REDACT_ROUNDS - 1):
         if not new:
             break
+        replaced = _replace_findings(text, findings)
+        new = [
+            SecretFinding(start + finding.start, start + finding.end, finding.rule)
+            for start, end in _list_changed_parts(replaced)
+            for finding in find_once(replaced[start:end], allow)
+        ]
         findings = sorted([*findings, *_map_to_original(new, findings)])
     return findings
+
+
+def _list_changed_parts(text: str) -> list[tuple[int, int]]:
+    """Return the parts of a text that are near a placeholder, in whole lines.
+
+    JSON is a single part, because the findings in it depend on where its strings start and end.
+    """
+    if len(text) < 4 * _NEAR or is_json(text):
+        return [(0, len(text))]
+    parts: list[tuple[int, int]] = []
+    for match in _PLACEHOLDER.finditer(text):
+        if parts and match.end() + _NEAR <= parts[-1][1]:
+            continue
+        start = text.rfind("\n", 0, max(0, match.start() - _NEAR)) + 1
+        end = text.find("\n", match.end() + _NEAR)
+        if parts and start <= parts[-1][1]:
+            start = parts.pop()[0]
+        parts.append((start, end if end >= 0 else len(text)))
+    return parts
 
 
 def _map_to_original(

@@ -60,7 +60,7 @@ def _find_json_parts(text: str, spans: list[SecretSpan]) -> Iterator[tuple[int, 
     """Yield the parts that are JSON: the whole text, or single lines that contain a span."""
     if not spans:
         return
-    if _is_json(text):
+    if is_json(text):
         yield 0, len(text)
         return
     stop = -1
@@ -70,11 +70,12 @@ def _find_json_parts(text: str, spans: list[SecretSpan]) -> Iterator[tuple[int, 
         begin = text.rfind("\n", 0, start) + 1
         stop = text.find("\n", start)
         stop = len(text) if stop < 0 else stop
-        if _is_json(text[begin:stop]):
+        if is_json(text[begin:stop]):
             yield begin, stop
 
 
-def _is_json(text: str) -> bool:
+def is_json(text: str) -> bool:
+    """Return whether a text is a JSON object, array or string."""
     text = text.strip()
     if len(text) < REDACT_SHORTEST or _JSON_ENDS.get(text[0]) != text[-1]:
         return False

@@ -32,12 +32,18 @@ _ETAG = re.compile(
     r"(?:\x01{0,7}[\"'`]?(?:w/)?){1,3}(?P<v>[a-z0-9+/=_.:\-]{4,100})(?![a-z0-9+/=_.:\-])"
 )
 _JWK_KIND = re.compile(rf"kty(?<!\wkty)(?:{_Q})?[ \t]{{0,4}}:")
-_JWK_PUBLIC = re.compile(
-    rf"\b(?:n|e|x|y|kid|x5t(?:#S256)?)(?:{_Q})?\s{{0,4}}:\s{{0,40}}{_Q}(?P<v>[A-Za-z0-9_\-+/=.:]{{1,4000}})"
-    rf"|\bx5c(?:{_Q})?\s{{0,4}}:\s{{0,40}}\[(?P<c>[A-Za-z0-9+/=\s\x01\"',]{{1,20000}})\]"
+_JWK_FIELDS = (
+    re.compile(
+        rf"\b(?:n|e|x|y|kid|x5t(?:#S256)?)(?:{_Q})?\s{{0,4}}:\s{{0,40}}{_Q}"
+        r"(?P<v>[A-Za-z0-9_\-+/=.:]{1,4000})"
+    ),
+    re.compile(
+        rf"\bx5c(?:{_Q})?\s{{0,4}}:\s{{0,40}}\[(?P<v>[A-Za-z0-9+/=\s\x01\"',]{{1,20000}})\]"
+    ),
 )
+_JWK_END = re.compile("[^}]{0,8000}")
 _JWK_REACH = 8_000
-"""Maximum distance, in characters, between the type of a JWK and the ends of its object."""
+"""Maximum distance, in characters, between the type of a JWK and the start of its object."""
 _ETAG_STARTS = ("etag", "if-match", "if-none-match")
 LITERALS = (*_SEALED, *_ETAG_STARTS, "kty")
 _LONGEST_TOKEN = 200
@@ -61,9 +67,9 @@ def hide_public_fields(view: str, low: str, literals: LiteralPositions) -> str:
         return view
     pieces, position = [], 0
     for start, end in sorted(spans):
-        if start >= position:
-            pieces += [view[position:start], PLACEHOLDER_CHARACTER * (end - start)]
-            position = end
+        begin = max(start, position)
+        pieces += [view[position:begin], PLACEHOLDER_CHARACTER * (end - begin)]
+        position = max(position, end)
     return "".join([*pieces, view[position:]])
 
 
@@ -74,12 +80,11 @@ def _find_jwk_fields(view: str, literals: LiteralPositions) -> list[tuple[int, i
     for kind in literals.match(_JWK_KIND, view, ("kty",)):
         if kind.start() < done:
             continue
-        start = view.rfind("{", max(done, kind.start() - _JWK_REACH), kind.start())
-        start = start if start >= 0 else kind.start()
-        end = view.find("}", kind.end(), kind.end() + _JWK_REACH)
-        done = end if end >= 0 else min(len(view), kind.end() + _JWK_REACH)
-        fields = _JWK_PUBLIC.finditer(view, start, done)
-        spans += [field.span(field.lastgroup or 0) for field in fields]
+        before = view[max(done, kind.start() - _JWK_REACH) : kind.start()]
+        start = kind.start() - len(before) + before.rfind("{") + 1
+        done = _JWK_END.match(view, kind.end()).end()  # type: ignore[union-attr]
+        for pattern in _JWK_FIELDS:
+            spans += [field.span("v") for field in pattern.finditer(view, start, done)]
     return spans
 
 

@@ -209,6 +209,29 @@ def test_the_manifest_allows_by_text_by_pattern_and_by_label():
     assert secret not in redact_text(f"use {secret}", ["something else"])
 
 
+@pytest.mark.parametrize("size", [0, 10, 30_000])
+def test_a_secret_that_another_one_hid_is_found_in_a_long_text(size):
+    """The second search covers the surroundings of the first one's findings, in each place."""
+    secret = drawn(RNG, 30)
+    hidden = f'secret12345678=$env:API_TOKEN = "{secret}"\n'
+    notes = "a line of notes\n" * (size // 16)
+    text = notes + hidden + hidden + notes + notes + notes + hidden + notes
+    cleaned = redact_text(text)
+    assert text.count(secret) == 3
+    assert secret not in cleaned
+    assert cleaned.count("a line of notes\n") == 5 * (size // 16)
+    assert len({*cleaned.split("\n")} - {"a line of notes"}) == len(["hidden", ""])
+
+
+def test_a_long_text_that_is_json_stays_json():
+    secret = drawn(RNG, 30)
+    values = ["a line of notes"] * 8_000
+    text = json.dumps([*values, f"secret12345678=$env:API_TOKEN = '{secret}'", *values], indent=1)
+    cleaned = redact_text(text)
+    assert secret not in cleaned
+    assert len(json.loads(cleaned)) == 16_001
+
+
 @settings(max_examples=examples(300))
 @given(texts)
 def test_redacting_again_changes_nothing(text):

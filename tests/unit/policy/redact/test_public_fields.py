@@ -60,3 +60,31 @@ def test_the_value_of_a_public_field_is_hidden(before, value, after):
 )
 def test_other_fields_stay(text):
     assert hide(text) == text
+
+
+def test_fields_that_overlap_are_hidden_once():
+    """A key that contains an ETag keeps its length."""
+    text = f'{{"kty": "EC", "kid": "etag:{MIXED[:40]}", "x": "{MIXED[:43]}", "d": "{MIXED[:43]}"}}'
+    hidden = hide(text)
+    assert len(hidden) == len(text)
+    assert hidden.count(HIDDEN) == len("etag:") + 40 + 43
+    assert f'"d": "{MIXED[:43]}"}}' in hidden
+
+
+def test_each_key_of_a_set_is_hidden():
+    """The public fields in front of the type are those of the same key."""
+    key = f'{{"n": "{MIXED}", "kty": "RSA"}}'
+    assert hide(f'"n": "{MIXED}", [{key}, {key}]').count(HIDDEN) == 2 * len(MIXED)
+
+
+@pytest.mark.parametrize(("size", "count"), [(200, 0), (201, 201)])
+def test_a_long_value_is_not_a_token(size, count):
+    value = "gh" + "p_" + (MIXED * 2)[: size - 4]
+    assert hide(f'{{"kty": "RSA", "n": "{value}"}}').count(HIDDEN) == count
+
+
+@pytest.mark.parametrize(("gap", "hides"), [(7_990, True), (8_000, False)])
+def test_a_key_ends_after_a_while(gap, hides):
+    """Without a closing brace, fields far behind the type are not those of the key."""
+    text = f'{{"kty":{" " * gap}"x": "{MIXED}'
+    assert (HIDDEN in hide(text)) is hides
