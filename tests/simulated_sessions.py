@@ -40,7 +40,7 @@ class SimulatedSession:
             self._check_status,
             self._compact,
         )
-        for _ in range(self.random.randint(5, 25)):
+        for _ in range(self.random.randint(4, 12)):
             self.random.choice(activities)()
 
     def _add(self, what: PassageContent, seconds: float = 0.0) -> None:

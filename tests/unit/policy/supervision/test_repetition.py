@@ -226,6 +226,22 @@ def test_results_in_parts():
     assert session.found == [Repetition("failure", 6, "exec false")]
 
 
+def test_a_call_that_the_cli_writes_again_with_its_result():
+    session = Session()
+    for _ in range(9):
+        session.take(ToolCallStarted("Bash", "c1", "ls", {}))
+        session.take(ToolResult("c1", ok=True, text="a"))
+    assert session.found == []
+
+
+def test_success_and_failure_in_turn_are_not_the_same():
+    """Even if the output is the same, something else has changed."""
+    session = Session()
+    for number in range(9):
+        session.call("make", "x", ok=number % 3 > 0)
+    assert [one.pattern for one in session.found] == []
+
+
 def test_results_without_text():
     """They count as soon as the next call or message begins."""
     session = repeat(6, ("true", ""))
