@@ -50,9 +50,9 @@ mutate *args:
 redaction:
     PYTHONPATH=tests {{python}} tests/corpus/test_secrets.py
 
-# Measure how well stalls are told from progress in labelled histories.
-stalls:
-    {{python}} tests/corpus/test_stall.py
+# Fit the weights that tell stalls from progress, and measure them on labelled histories.
+stalls *args:
+    {{python}} tools/fit_stalls.py {{args}}
 
 # Measure how many ends that agents report in their own words are recognized.
 ends:

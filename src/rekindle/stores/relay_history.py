@@ -6,6 +6,7 @@ Revisions are read oldest first. Nothing is written.
 import lzma
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
 from shlex import quote
 
@@ -23,8 +24,8 @@ from rekindle.policy.settings.runtime_settings import REPLAY_CALL_SECONDS
 
 _XZ = b"\xfd7zXZ\0"
 _FORMAT = (
-    "the file needs one JSON object per line, with the relay in `text`; it may be compressed with "
-    "xz"
+    "the file needs one JSON object per line, with the relay in `text` and, if known, the files "
+    "changed since the previous line in the list `changed`; it may be compressed with xz"
 )
 
 
@@ -32,6 +33,10 @@ class PastRelay(msgspec.Struct, frozen=True):
     text: str
     when: str = ""
     """Time of the revision; empty if unknown."""
+    changed: tuple[str, ...] | None = None
+    """Files changed since the previous revision, or None if unknown."""
+    path: str = ""
+    """The relay's own path among the changed files, or empty if unknown."""
 
 
 def read_history(source: str) -> list[PastRelay]:
@@ -73,8 +78,21 @@ def _parse_revision(line: bytes, place: str) -> PastRelay:
         raise DocumentError(place, error.reason, hint=_FORMAT) from error
     if not isinstance(row, dict) or not isinstance(row.get("text"), str):
         raise DocumentError(place, "is not a revision", hint=_FORMAT)
-    when = row.get("ts")
-    return PastRelay(row["text"], when if isinstance(when, str) else "")
+    when, path = row.get("ts"), row.get("path")
+    return PastRelay(
+        row["text"],
+        when if isinstance(when, str) else "",
+        _parse_changed(row.get("changed"), place),
+        path if isinstance(path, str) else "",
+    )
+
+
+def _parse_changed(changed: object, place: str) -> tuple[str, ...] | None:
+    if changed is None:
+        return None
+    if not isinstance(changed, list) or not all(isinstance(path, str) for path in changed):
+        raise DocumentError(place, "has a `changed` that is not a list of paths", hint=_FORMAT)
+    return tuple(changed)
 
 
 def _read_versions(folder: Path, path: str) -> list[PastRelay]:
@@ -87,6 +105,10 @@ def _read_versions(folder: Path, path: str) -> list[PastRelay]:
     try:
         repository = Repository(folder, timeout=REPLAY_CALL_SECONDS, may_be_bare=True)
         revisions = repository.versions(path)
+        own = repository.find_full_path(path)
+        changes = [
+            repository.list_changes(before.oid, after.oid) for before, after in pairwise(revisions)
+        ]
     except AuditError as error:
         raise StoreError("relay history", error.reason, hint=error.hint) from error
     if not revisions:
@@ -98,6 +120,8 @@ def _read_versions(folder: Path, path: str) -> list[PastRelay]:
         PastRelay(
             revision.data.decode("utf-8", "replace"),
             datetime.fromtimestamp(revision.seconds, UTC).isoformat(),
+            changed,
+            own,
         )
-        for revision in revisions
+        for revision, changed in zip(revisions, ((), *changes), strict=True)
     ]

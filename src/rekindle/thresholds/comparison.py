@@ -15,45 +15,23 @@ STALL_MOST_LINES = declare_threshold(
     "lines",
     "Maximum number of changed lines to compare. A directive with more changes counts as a log.",
 )
+STALL_STUCK_FROM = declare_threshold(
+    0.425,
+    "stall.stuck_from",
+    "share",
+    "Minimum probability, according to the fitted weights, for two relays to count as stuck.",
+)
+STALL_FREE_LINES = declare_threshold(
+    40,
+    "stall.free_lines",
+    "lines",
+    "Number of lines at the start of a relay without a directive that are compared instead.",
+)
 STALL_SAME_LINE = declare_threshold(
     0.8,
     "stall.same_line",
     "share",
     "Minimum similarity for lines in two directives to count as the same item.",
-)
-STALL_SAME_HEAD = declare_threshold(
-    0.75,
-    "stall.same_head",
-    "share",
-    "Minimum similarity for two first lines to count as the same request.",
-)
-STALL_SAME_LEAD = declare_threshold(
-    0.78,
-    "stall.same_lead",
-    "share",
-    "Minimum average similarity for the first lines of two directives to count as the same "
-    "request.",
-)
-STALL_SAME_WAIT = declare_threshold(
-    0.6,
-    "stall.same_wait",
-    "share",
-    "Minimum similarity for two lines to count as waiting for the same thing. It is low because "
-    "the wording of a wait often changes.",
-)
-STALL_TREADMILL_HEAD = declare_threshold(
-    0.55,
-    "stall.treadmill_head",
-    "share",
-    "Minimum similarity of the first lines for two open-ended directives to count as the same "
-    "request.",
-)
-STALL_TREADMILL_LEAD = declare_threshold(
-    0.5,
-    "stall.treadmill_lead",
-    "share",
-    "Minimum average similarity of the first lines for two open-ended directives to count as the "
-    "same request.",
 )
 STALL_STEM_CHARACTERS = declare_threshold(
     5,
@@ -78,6 +56,20 @@ STALL_TURNS = declare_threshold(
     "stall.turns",
     "count",
     "Maximum length of a repeating sequence of directives that Rekindle recognizes.",
+)
+PROGRESS_FREQUENT_OF = declare_threshold(
+    8,
+    "progress.frequent_of",
+    "count",
+    "Number of recent launches or cycles in which Rekindle looks for files that nearly always "
+    "change.",
+)
+PROGRESS_FREQUENT = declare_threshold(
+    0.75,
+    "progress.frequent",
+    "share",
+    "Share of the recent launches or cycles from which a file counts as one that nearly always "
+    "changes, such as a journal.",
 )
 CONVERGENCE_OPTIONS = declare_threshold(
     2,

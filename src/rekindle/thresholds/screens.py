@@ -32,6 +32,12 @@ RELAY_ID_SHORTEST = declare_threshold(
     "characters",
     "Minimum length of an abbreviated id that selects a relay.",
 )
+REPLAY_PLACES = declare_threshold(
+    5,
+    "replay.places",
+    "count",
+    "Maximum number of relays that `rekindle relay replay` names for each reaction.",
+)
 REPLAY_ABOUT_CHARACTERS = declare_threshold(
     94,
     "replay.about_characters",

@@ -13,10 +13,15 @@ from rekindle.cli.output import (
 from rekindle.formats.counts import render_count
 from rekindle.formats.identifiers import to_one_line
 from rekindle.policy.settings.runtime_settings import STALL_ALARM
+from rekindle.policy.stall.replayed_cycles import (
+    RelayRevision,
+    ReplayAction,
+    ReplayedCycle,
+    replay_cycles,
+)
 from rekindle.policy.stall.stretches import (
     StuckStretch,
     find_stretches,
-    judge_pairs,
 )
 from rekindle.policy.stall.verdict import (
     StallKind,
@@ -24,33 +29,51 @@ from rekindle.policy.stall.verdict import (
 )
 from rekindle.stores import relay_history
 from rekindle.stores.relay_history import PastRelay
-from rekindle.thresholds.screens import REPLAY_ABOUT_CHARACTERS
+from rekindle.thresholds.screens import REPLAY_ABOUT_CHARACTERS, REPLAY_PLACES
 
 _DAY_CHARACTERS = len("2026-01-01")
-_COLOURS = {StallKind.WAITING: "yellow", StallKind.TREADMILL: "magenta", StallKind.STALLED: "red"}
+_COLOURS = {
+    StallKind.WAITING: "yellow",
+    StallKind.TREADMILL: "magenta",
+    StallKind.STALLED: "red",
+    StallKind.FINISHED: "green",
+}
 _MEANINGS = {
     StallKind.PROGRESS: "the agent made progress",
     StallKind.WAITING: "the agent waits for a person or an event",
     StallKind.TREADMILL: "the agent keeps adding more of the same",
     StallKind.STALLED: "the relay repeats the same request",
+    StallKind.FINISHED: "the agent reports that its work is finished",
     StallKind.UNUSABLE: "there is no next action to compare",
+}
+_REACTIONS = {
+    ReplayAction.NOTICE: "\nRekindle would have sent a notice to the agent",
+    ReplayAction.PAUSE: "\nRekindle would have paused the agent",
+    ReplayAction.FINISH: "\nRekindle would have ended the run",
 }
 
 
 def print_replay(source: str, *, as_json: bool) -> None:
     past = relay_history.read_history(source)
-    verdicts = judge_pairs(relay.text for relay in past)
-    stuck = find_stretches(verdicts)
+    cycles = replay_cycles([RelayRevision(relay.text, relay.changed, relay.path) for relay in past])
+    stuck = find_stretches([cycle.verdict for cycle in cycles])
     if as_json:
-        _print_lines(verdicts, stuck)
+        _print_lines(cycles, stuck)
     else:
-        _print_page(past, verdicts, stuck)
+        _print_page(past, cycles, stuck)
 
 
-def _print_lines(verdicts: Sequence[StallVerdict], stuck: Sequence[StuckStretch]) -> None:
-    for place, verdict in enumerate(verdicts):
+def _print_lines(cycles: Sequence[ReplayedCycle], stuck: Sequence[StuckStretch]) -> None:
+    for place, cycle in enumerate(cycles):
         print_bare_json(
-            {"prev": place, "curr": place + 1, "verdict": verdict.verdict, "why": verdict.why}
+            {
+                "prev": place,
+                "curr": place + 1,
+                "verdict": cycle.verdict.verdict,
+                "action": cycle.action,
+                "why": cycle.verdict.why,
+                "worked": None if cycle.work is None else bool(cycle.work),
+            }
         )
     for stretch in stuck:
         print_bare_json(
@@ -64,8 +87,9 @@ def _print_lines(verdicts: Sequence[StallVerdict], stuck: Sequence[StuckStretch]
 
 
 def _print_page(
-    past: Sequence[PastRelay], verdicts: Sequence[StallVerdict], stuck: Sequence[StuckStretch]
+    past: Sequence[PastRelay], cycles: Sequence[ReplayedCycle], stuck: Sequence[StuckStretch]
 ) -> None:
+    verdicts = [cycle.verdict for cycle in cycles]
     kinds = Counter(verdict.verdict for verdict in verdicts)
     relays = render_count(len(past), "relay")
     echo(f"{relays}, {render_count(len(verdicts), 'cycle')} between them{_render_days(past)}")
@@ -78,6 +102,16 @@ def _print_page(
         _print_stuck(past, verdicts, stuck)
     else:
         echo(f"\n✓ not stuck: never {STALL_ALARM} cycles in a row without progress")
+    _print_actions(cycles)
+
+
+def _print_actions(cycles: Sequence[ReplayedCycle]) -> None:
+    """Print how Rekindle would have reacted, with the cycles of each reaction."""
+    for action, meaning in _REACTIONS.items():
+        places = [str(place + 1) for place, cycle in enumerate(cycles) if cycle.action == action]
+        if places:
+            more = f" and {len(places) - REPLAY_PLACES} more" if len(places) > REPLAY_PLACES else ""
+            echo(f"{meaning} after relay {', '.join(places[:REPLAY_PLACES])}{more}")
 
 
 def _print_stuck(

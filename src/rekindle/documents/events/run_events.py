@@ -54,13 +54,15 @@ class CycleEnded(Event, frozen=True, kw_only=True, tag="cycle.ended"):
     relay: str = ""
     """Archive path of the relay that the cycle ended with."""
     verdict: str = ""
-    """Verdict: progress, stalled, treadmill, waiting or unusable. Empty without an earlier cycle to
-    compare with.
+    """Verdict: progress, stalled, treadmill, waiting, finished or unusable. Empty without an
+    earlier cycle to compare with.
     """
     about: str = ""
     """Request that was repeated, or the event that the agent is waiting for."""
     is_equal: bool = False
     """Whether the request was repeated word for word instead of in similar words."""
+    has_own_work: bool = False
+    """Whether a relay that waits also lists work that the agent can do alone."""
     did: str = ""
     """One-line description of what the cycle did."""
     evidence: str = ""

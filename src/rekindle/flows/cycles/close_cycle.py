@@ -79,7 +79,7 @@ class CycleCloser:
             self._own.show()
         now = self._store.read(self._agent.name).committed
         relay = self._judge.read_current_relay(now)
-        claimed = relay is not None and reports_all_done(relay)
+        claimed = relay is not None and self._judge.reports_end(now, relay, how)
         is_asked = claimed or not self._agent.until_claimed
         until = self._ending.until() if is_asked else CommandResult()
         is_end = until.verdict == "passed" or (claimed and not until.verdict)

@@ -11,6 +11,7 @@ from rekindle.flows.launches.checked_command import CommandResult
 from rekindle.flows.supervisor_ports import AgentSpec, SupervisorPorts
 from rekindle.formats.identifiers import to_one_line
 from rekindle.policy.progress.artefacts import is_artefact
+from rekindle.policy.progress.bulk_work import find_counted_work
 from rekindle.policy.progress.work_progress import (
     describe_work,
     find_constant_artefacts,
@@ -20,6 +21,7 @@ from rekindle.policy.progress.work_progress import (
 )
 from rekindle.policy.projection.projection import Projection
 from rekindle.policy.relay import convergence, decision_ledger
+from rekindle.policy.relay.claimed_end import reports_all_done
 from rekindle.policy.settings.runtime_settings import STALL_TURNS
 from rekindle.policy.stall.relay_comparison import compare_relays
 from rekindle.policy.stall.stall_response import LastReview
@@ -54,13 +56,8 @@ class CycleJudge:
         before, after = self.relay(now.began.relay), self.read_current_relay(now)
         tree = GitStatus(self._agent.folder)
         changed = decision_ledger.compare_decisions(before or _NONE, after or _NONE)
-        files, signs = self._collect_work(now, tree, len(changed.added))
-        earlier = [
-            cycle.signs
-            for cycle in sorted(now.ended.values(), key=lambda end: end.seq)
-            if cycle.signs
-        ]
-        work = describe_work(signs, earlier)
+        files, signs, work = self._find_work(now, before, after)
+        earlier = _list_earlier_signs(now)
         is_literal = self._ports.settings.runtime.stall.identical and _is_identical(before, after)
         if is_literal:
             work = ""  # `stall.identical` treats an unchanged directive as a stall
@@ -96,6 +93,7 @@ class CycleJudge:
             words=_CLAIMED if claimed else judged.why if judged else "",
             about=judged.about if judged else "",
             is_equal=judged.is_equal if judged else False,
+            has_own_work=judged.has_own_work if judged else False,
             did=to_one_line(
                 (after and after.content(RelayField.WHAT_WE_DID)) or "", DID_CHARACTERS
             ).lstrip("-* "),
@@ -112,6 +110,19 @@ class CycleJudge:
             signs=name_series(signs, earlier),
         )
 
+    def reports_end(self, now: Projection, relay: Relay, how: str) -> bool:
+        """Return whether a relay reports that all the work is done.
+
+        If it does so only in the style of a status report, the cycle must also show no work.
+        """
+        if reports_all_done(relay):
+            return True
+        before = self.relay(now.began.relay)
+        if before is None or how == "carried":
+            return False
+        is_finished = compare_relays(before, relay).verdict == StallKind.FINISHED
+        return is_finished and not self._find_work(now, before, relay)[2]
+
     def read_current_relay(self, now: Projection) -> Relay | None:
         committed = now.documents.get("relay")
         return self.relay(committed.path) if committed else None
@@ -124,17 +135,24 @@ class CycleJudge:
         except DocumentError:
             return None  # agents can write to the archive, so this file may be invalid
 
-    def _collect_work(
-        self, now: Projection, tree: GitStatus, new_decisions: int
-    ) -> tuple[list[str], WorkSigns]:
-        """Return the files that changed since the cycle began, and the signs of work."""
-        began = now.began
+    def _find_work(
+        self, now: Projection, before: Relay | None, after: Relay | None
+    ) -> tuple[list[str], WorkSigns, str]:
+        """Return the files that changed since the cycle began, the signs of work, and its text."""
+        began, tree = now.began, GitStatus(self._agent.folder)
         files, committed = list_changed_files(tree, self._agent.folder, began.head, began.at)
-        return files, WorkSigns(
+        decisions = decision_ledger.compare_decisions(before or _NONE, after or _NONE)
+        signs = WorkSigns(
             commits=count_commits(tree, began.head, committed),
             artefacts=list_artefact_names(files),
             resolved=count_resolved(now, began.at),
-            decisions=new_decisions,
+            decisions=len(decisions.added),
+        )
+        texts = [relays.render(relay) if relay else "" for relay in (before, after)]
+        return (
+            files,
+            signs,
+            describe_work(signs, _list_earlier_signs(now), find_counted_work(*texts)),
         )
 
     def _judge_relays(
@@ -151,7 +169,7 @@ class CycleJudge:
         if before is None:
             # Without an earlier relay there is nothing to compare, but a first cycle may already be
             # waiting for a person.
-            alone = compare_relays(after, after, work)
+            alone = compare_relays(after, after)
             return alone if alone.verdict == StallKind.WAITING else None
         verdict = compare_relays(before, after, work)
         if verdict.verdict != StallKind.PROGRESS or work:
@@ -182,6 +200,12 @@ class CycleJudge:
         stage = convergence.choose_next_stage(now.ended, topic)
         check = convergence.check_stage(stage, after, files, before, constant)
         return "" if check.ok else check.words
+
+
+def _list_earlier_signs(now: Projection) -> list[WorkSigns]:
+    """Return the signs of work of the earlier cycles, oldest first."""
+    ended = sorted(now.ended.values(), key=lambda end: end.seq)
+    return [cycle.signs for cycle in ended if cycle.signs]
 
 
 def _is_identical(before: Relay | None, after: Relay | None) -> bool:

@@ -8,8 +8,10 @@ _RELAY_FILE = re.compile(
 _LOG_FILE = re.compile(r".*\.log(?:\.\w+)*|(?:ops|resolved|trajectory)\.jsonl|nohup\.out")
 _LOG_FOLDERS = {"log", "logs"}
 _OF_LOGS = ("", ".txt", ".md", ".json", ".jsonl", ".out", ".csv", ".gz")
-
-
+_RECORDS = {
+    *("", ".csv", ".db", ".json", ".jsonl", ".lock", ".log", ".md", ".out", ".sqlite", ".sqlite3"),
+    *(".toml", ".txt", ".yaml", ".yml"),
+}
 _DEPENDENCIES = {"node_modules", "__pycache__", "venv"}
 
 
@@ -30,3 +32,9 @@ def is_artefact(path: str) -> bool:
     stem, dot, ending = name.rpartition(".")
     # A folder named "logs" may contain code, but a text file in such a folder is a log.
     return _LOG_FOLDERS.isdisjoint(folders) or (dot + ending if stem else "") not in _OF_LOGS
+
+
+def is_record(path: str) -> bool:
+    """Return whether a file has a type that journals, state files and logs have."""
+    stem, dot, ending = path.casefold().rpartition("/")[2].rpartition(".")
+    return (dot + ending if stem else "") in _RECORDS

@@ -5,14 +5,17 @@ documentation includes `PROGRESS_TABLE`.
 """
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
 from rekindle.documents.events import WorkSigns
 from rekindle.formats.counts import render_count
-from rekindle.policy.progress.artefacts import is_artefact
+from rekindle.policy.progress.artefacts import is_artefact, is_record
 from rekindle.policy.settings.runtime_settings import (
+    PROGRESS_FREQUENT,
+    PROGRESS_FREQUENT_OF,
     PROGRESS_NAMES,
     PROGRESS_NUMBERED,
     PROGRESS_SAME,
@@ -23,6 +26,8 @@ _HEX_ID = re.compile(
     r"(?<![0-9a-z])(?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?=[a-f]*\d)[0-9a-f]{7,})(?![0-9a-z])",
     re.IGNORECASE,
 )
+_STAMPS = re.compile(r"#(?:[-_:.T]#)+Z?|#Z", re.IGNORECASE)
+"""Several numbers that form one date or time, after each became "#"."""
 _STAMP = re.compile(r"\d{4}|(?<!\d)\d\d([-_.:])\d\d\1\d\d(?!\d)")
 """A number with four or more digits, or a date or time with two digits per part."""
 
@@ -44,8 +49,10 @@ def find_constant_artefacts(names: Iterable[str], before: Sequence[WorkSigns]) -
     same = _find_common_names(
         [earlier.artefacts for earlier in before if earlier.artefacts], PROGRESS_SAME - 1
     )
-    series = _find_constant_series(before)
-    return {name for name in names if name in same or _find_series(name) in series}
+    frequent, series = _find_frequent_names(before), _find_constant_series(before)
+    return {
+        name for name in names if name in same or name in frequent or _find_series(name) in series
+    }
 
 
 def name_series(signs: WorkSigns, before: Sequence[WorkSigns]) -> WorkSigns:
@@ -67,6 +74,15 @@ def _find_constant_series(before: Sequence[WorkSigns]) -> set[str]:
     return _find_common_names(earlier, PROGRESS_NUMBERED - 1)
 
 
+def _find_frequent_names(before: Sequence[WorkSigns]) -> set[str]:
+    """Return the names that nearly every recent launch changed, even if some did not."""
+    recent = [signs.artefacts for signs in before if signs.artefacts][-PROGRESS_FREQUENT_OF:]
+    if len(recent) < PROGRESS_SAME:
+        return set()
+    counts = Counter(name for names in recent for name in set(names))
+    return {name for name, count in counts.items() if count >= PROGRESS_FREQUENT * len(recent)}
+
+
 def _find_common_names(earlier: Sequence[Iterable[str]], times: int) -> set[str]:
     """Return the names in each of the last `times` entries, or an empty set if there are fewer."""
     return set.intersection(*map(set, earlier[-times:])) if len(earlier) >= times else set()
@@ -81,8 +97,23 @@ def _find_new_artefacts(signs: WorkSigns, before: Sequence[WorkSigns]) -> set[st
     return set(signs.artefacts) - find_constant_artefacts(signs.artefacts, before)
 
 
+def _count_commits(signs: WorkSigns, before: Sequence[WorkSigns]) -> int:
+    """Return the number of commits, or 0 if they hold only journals, state files and logs.
+
+    A program's source that changes in every cycle is still work, but a journal is not.
+    """
+    constant = find_constant_artefacts(signs.artefacts, before)
+    is_journal = bool(signs.artefacts) and all(
+        name in constant and is_record(name) for name in signs.artefacts
+    )
+    return 0 if is_journal else signs.commits
+
+
 PROGRESS_TABLE = (
-    ProgressRow("a commit", lambda signs, _: signs.commits > 0),
+    ProgressRow(
+        "a commit, unless it holds only journals, state files or logs",
+        lambda signs, before: _count_commits(signs, before) > 0,
+    ),
     ProgressRow("a resolved loop", lambda signs, _: signs.resolved > 0),
     ProgressRow("a new decision", lambda signs, _: signs.decisions > 0),
     ProgressRow("a relay with a different request", lambda signs, _: signs.asks_else),
@@ -103,15 +134,19 @@ def find_progress(signs: WorkSigns | None, before: Sequence[WorkSigns] = ()) -> 
     return next((row.words for row in PROGRESS_TABLE if row.fits(signs, before)), "")
 
 
-def describe_work(signs: WorkSigns, before: Sequence[WorkSigns] = ()) -> str:
-    """Describe the progress outside the relay, or return "" if there was none."""
+def describe_work(signs: WorkSigns, before: Sequence[WorkSigns] = (), counted: str = "") -> str:
+    """Describe the progress of a cycle apart from its request, or return "" if there was none.
+
+    `counted` describes a counter in the relay that grew.
+    """
     counts = {
-        "commit": signs.commits,
+        "commit": _count_commits(signs, before),
         "changed file": len(_find_new_artefacts(signs, before)),
         "decision": signs.decisions,
         "resolved loop": signs.resolved,
     }
-    return ", ".join(render_count(count, what) for what, count in counts.items() if count)
+    shown = [render_count(count, what) for what, count in counts.items() if count]
+    return ", ".join([*shown, counted] if counted else shown)
 
 
 def list_artefact_names(paths: Iterable[str]) -> tuple[str, ...]:
@@ -141,7 +176,9 @@ def make_artefact_name(path: str) -> str:
 
 def _strip_stamps(part: str) -> str:
     plain = _HEX_ID.sub("#", part)
-    return _NUMBER.sub("#", plain) if plain != part or _STAMP.search(part) else part
+    if plain == part and not _STAMP.search(part):
+        return part
+    return _STAMPS.sub("#", _NUMBER.sub("#", plain))
 
 
 def _split_numbers(name: str) -> tuple[list[int], str]:

@@ -6,7 +6,9 @@ run's id) is kept.
 """
 
 import re
+from collections.abc import Iterable
 from functools import lru_cache
+from itertools import islice
 
 import msgspec
 
@@ -16,6 +18,7 @@ from rekindle.documents.relay import (
 )
 from rekindle.formats import outline
 from rekindle.policy.stall import directive_words
+from rekindle.thresholds.comparison import STALL_FREE_LINES
 
 _CYCLE = re.compile(
     r"(?:(?<![a-z])(?:cycles?|rounds?|days?|weeks?|iterations?|sessions?)(?![a-z])|周期)"
@@ -70,8 +73,10 @@ class Directive(msgspec.Struct, frozen=True):
     """Title of the directive's section."""
     open: tuple[DirectiveLine, ...]
     done: tuple[DirectiveLine, ...]
-    unattended: tuple[DirectiveLine, ...]
+    unattended: tuple[DirectiveLine, ...] = ()
     """Open lines marked as work that the agent can do alone."""
+    is_free: bool = False
+    """Whether the relay has no directive, so that these are its first lines."""
 
     @property
     def head(self) -> DirectiveLine:
@@ -110,7 +115,7 @@ def read_directive(relay: Relay) -> Directive | None:
         return None
     every = list(outline.mark_prose(directive))
     prose = [text for text, is_prose in every if is_prose]
-    lines = _read_lines(prose) or _read_lines([text for text, _ in every])
+    lines = read_lines(prose) or read_lines([text for text, _ in every])
     still: list[DirectiveLine] = []
     done: list[DirectiveLine] = []
     aside: list[DirectiveLine] = []
@@ -153,7 +158,14 @@ def find_tasks(text: str) -> tuple[str, ...]:
     return _find_all(_TASKS, text)
 
 
-def _read_lines(texts: list[str]) -> list[tuple[str, DirectiveLine]]:
+def read_free_text(lines: Iterable[tuple[str, DirectiveLine]]) -> Directive | None:
+    """Return the first lines of a relay without a directive, to compare them instead."""
+    body = (line for text, line in lines if not text.startswith("#"))
+    first = tuple(islice(body, STALL_FREE_LINES))
+    return Directive("", first, (), is_free=True) if first else None
+
+
+def read_lines(texts: Iterable[str]) -> list[tuple[str, DirectiveLine]]:
     return [(text, line) for text in texts if (line := _read_line(text)) is not None]
 
 

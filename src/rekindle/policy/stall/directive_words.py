@@ -38,6 +38,94 @@ _WAITS = re.compile(
     """,
     re.IGNORECASE | re.VERBOSE,
 )
+_PEOPLE = (
+    r"(?:humans?|users?|founders?|boss|(?:project\ |product\ )?owners?|operators?|maintainers?"
+    r"|customers?|clients?|stakeholders?|admins?|administrators?|someone|persons?|people"
+    r"|managers?|reviewers?|sponsors?|@[a-z][\w-]+|cto|ceo|legal)"
+)
+_GIFT = (
+    r"(?:approvals?|credentials?|permissions?|sign-?offs?|go-?ahead|confirmation|decisions?"
+    r"|direction|directives?|instructions?|guidance|input|feedback|reply|response|answers?|funding"
+    r"|funds|budget|payments?|billing|(?:api[\ -]?)?keys?|tokens?|passwords?|secrets?|log-?ins?"
+    r"|access|accounts?|clarification|review)"
+)
+"""What only a person can give."""
+_ACT = (
+    r"(?:decides?|approves?|provides?|creates?|chooses?|reviews?|confirms?|grants?|signs?|funds?"
+    r"|sets?\ up|suppl(?:y|ies)|answers?|repl(?:y|ies)|responds?|sends?|adds?|runs?|enables?"
+    r"|publish(?:es)?|logs?\ in|authori[sz]es?|picks?|selects?|tops?\ up|merges?|execut(?:es?|ion)"
+    r"|acts?|intervenes?|unblocks?)"
+)
+"""What a person does to end a wait."""
+_NEEDS_PERSON = re.compile(
+    rf"""
+    (?<![a-z]) (?:
+        {_PEOPLE} \ [^.;,]{{0,24}} (?<![a-z]) (?:must|should|ha(?:s|ve)\ to|needs?\ to
+          |(?:to|can|may|will)\ (?={_ACT}(?![a-z]))|action|execution|approval|decision|direction
+          |sign-?off|input|is\ required)
+      | {_PEOPLE} (?:\ tasks?)? \s? [:：]
+      | {_PEOPLE}-(?:led|only|gated|blocked|dependent|required)
+      | (?:needs?|requir(?:es?|ing)|needed\ from|asks?|from|by|missing|lacks?|without|for)
+          \ (?:the\ |an?\ |your\ |explicit\ |manual\ ){{0,2}} {_PEOPLE} (?:'s)? \ {_GIFT}
+      | (?:needs?|requir(?:es?|ing)|missing|lack(?:s|ing)?|insufficient|no)
+          \ (?:the\ |an?\ |[a-z-]+\ ){{0,2}} (?:approvals?|credentials?|permissions?|sign-?offs?
+          |funding|funds|balance|(?:api|access|secret)\ keys?|api\ tokens?|passwords?|log-?in)
+      | (?:user|human|manual|owner) \ (?:action|input|decision|approval|intervention|step
+          |verification|execution)
+      | action \ (?:needed|required) | (?:needs?|requires?) \ (?:an?\ |the\ )? {_PEOPLE}
+      | ask(?:ed|ing|s)? \ the \ {_PEOPLE} | manual(?:ly)? \ [^.;,]{{0,30}} \ required
+      | requires? \ manual | provide \ direction
+    ) (?![a-z])
+    | (?<![a-z]) {_PEOPLE} (?:\ tasks?)? \s? [:：]
+    | (?:需要?|由|请|等) [^，。；]{{0,6}} (?:{_PERSON_ZH}|手动)
+    | {_PERSON_ZH} \s? [^，。；]{{0,8}} (?:手动|操作|决策|决定|回复|指示|确认|提供)
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+_HOLDS = re.compile(
+    rf"""
+    (?<![a-z]) (?:
+        wait(?:s|ed|ing)? (?!\ ?(?:group|state|list|time|loop|command|animation))
+      | await(?:s|ing|ed)?
+      | on\ hold | hold(?:ing)?\ (?:until|off|for) | stand(?:ing|s)?[\ -]?by
+      | blocked | stuck\ on | unanswered | with(?:held|hold)
+      | pending \ (?:[a-z@]+\ ){{0,3}} (?:{_GIFT}|{_ACT}|merge|release)
+      | paused? \ (?:until|pending|for) | resumes? \ (?:after|once|when|as\ soon)
+      | (?:until|once|unless|when|if|after) \ (?:the\ |an?\ )? {_PEOPLE} \ (?:{_ACT}|ha(?:s|ve))
+    ) (?![a-z])
+    | (?<![a-z]) blockers? \ ? [:(]
+    | 等待 | 等候 | 受阻 | 阻塞 | 待(?:定|决策|确认|回复|批准|审批|审核)
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+_IDLE = re.compile(
+    r"""
+    (?<![a-z]) (?:
+        no \ (?:new|open|further|more|remaining|pending|outstanding|active|other|current)
+          \ (?:[a-z]+\ ){0,2} (?:issues?|prs?|pull\ requests?|comments?|tasks?|work|activity
+          |actions?|items?|messages?|requests?|directives?|steps?|changes?)
+      | nothing \ (?:to\ do|new|left|pending|else|remain(?:s|ing)|further)
+      | idle | idling | quiet | no\ (?:action|changes?|work) | none | monitor(?:ing)?
+      | not?\ actionable | all \ (?:[a-z]+\ ){0,2} (?:resolved|closed|done|completed?)
+    ) (?![a-z])
+    | 无(?:新|待|更多) | 没有(?:新|更多) | 空闲 | 监控
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+_FINISHED = re.compile(
+    r"""
+    (?<![a-z]) (?:
+        (?:tasks?|phase|project|work|goal|mission|objectives?|targets?|implementation|tests
+          |migration|[a-z]+ing|milestone|everything|coverage|criteria|scope|all)
+          (?![a-z]) [^.;:!?\n]{0,60} (?<![a-z])
+          (?:completed?|done|finished|achieved|met|delivered|fulfilled)
+      | (?:completed?|done|finished|achieved) (?=\ ?(?:[✓✅!.]|$))
+      | fully\ (?:complete|implemented|done)
+    ) (?![a-z])
+    | 完成
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
 _SECOND = re.compile(
     r"(?:(?<![a-z])(?:or|then)|\+) (?:else )?(?:keep |continue )?a?wait.*"
     r"|while (?:we )?a?wait[^,:]{0,60}"
@@ -57,6 +145,12 @@ _GOES_ON = re.compile(
 )
 _ENDLESS = re.compile(
     r"(?<![a-z])(?:improvements?|optimi[sz]ations?|polish(?:ing)?)(?![a-z])|优化|改进|完善|迭代",
+    re.IGNORECASE,
+)
+_OPTIONAL = re.compile(
+    r"^\W*(?:if|optional(?:ly)?|consider|could|possible|potential|maybe|future|later"
+    r"|low[ -]priority)(?![a-z])|(?<![a-z])(?:if (?:needed|desired|wanted|required)|optional)"
+    r"(?![a-z])|可选",
     re.IGNORECASE,
 )
 _ASIDE = re.compile(
@@ -91,6 +185,36 @@ def is_wait(text: str) -> bool:
     Only the first request in the first sentence counts.
     """
     return bool(_WAITS.search(_SECOND.sub("", _SENTENCE.split(text, maxsplit=1)[0])))
+
+
+@_cached
+def needs_person(text: str) -> bool:
+    """Return whether a text says anywhere that a person must act first."""
+    return bool(_NEEDS_PERSON.search(text))
+
+
+@_cached
+def mentions_wait(text: str) -> bool:
+    """Return whether a text mentions a wait for a person or an event anywhere."""
+    first = _SECOND.sub("", text)
+    return is_wait(text) or bool(_HOLDS.search(first)) or needs_person(first)
+
+
+@_cached
+def is_idle(text: str) -> bool:
+    """Return whether a text reports that there is nothing to do."""
+    return bool(_IDLE.search(text))
+
+
+@_cached
+def reports_finish(text: str) -> bool:
+    """Return whether a text reports that a task, a phase or the whole work is finished."""
+    return bool(_FINISHED.search(text))
+
+
+def is_optional(text: str) -> bool:
+    """Return whether a request is only a suggestion."""
+    return bool(_OPTIONAL.search(text))
 
 
 def asks_for_more(text: str) -> bool:

@@ -3,7 +3,8 @@
 A cycle whose relay reports that the work is done ends the run, unless `until:` fails or the review
 does not agree. In that case, the next cycle gets a notice of the failure instead of a stall notice.
 
-Each cycle without progress climbs one rung of a ladder; a cycle with progress goes back to rung 0.
+The verdict says what the relays show; the work of the cycle decides how far the reaction goes. Each
+cycle without progress climbs one rung of a ladder; a cycle with progress goes back to rung 0.
 
 | rung | consequence |
 |---|---|
@@ -11,9 +12,10 @@ Each cycle without progress climbs one rung of a ladder; a cycle with progress g
 | 2 | the next cycle gets a notice: STALL DETECTED, the repeated directive, earlier attempts |
 | 3 | the run is paused, and a person is notified |
 
-An identical directive without any sign of work starts on rung 2. A wait without any other work
-pauses the run immediately, because only a person can end the wait. Cycles are counted from a
-person's last restart or answer.
+A cycle with visible work never climbs above rung 2: an agent that works is not paused. An identical
+directive without any sign of work starts on rung 2. A wait pauses the run immediately if the relay
+lists no other work and there was none, because only a person can end the wait. Cycles are counted
+from a person's last restart or answer.
 """
 
 from collections.abc import Mapping, Sequence
@@ -144,9 +146,10 @@ def _end_run(last: CycleEnded) -> StopRun | None:
 def _decide_pause(
     cycles: Mapping[int, CycleEnded], last: CycleEnded, since: int
 ) -> EnterSafeMode | None:
-    is_paused = find_rung([*_select_cycles_since(cycles, since), last]) >= PAUSE_RUNG
+    is_paused = measure_ladder([*_select_cycles_since(cycles, since), last]).idle >= PAUSE_RUNG
+    waits = last.verdict == StallKind.WAITING
     # Another agent's work in the same folder also counts as evidence, but does not end the wait.
-    if last.verdict == StallKind.WAITING and (is_paused or not last.evidence):
+    if waits and (is_paused or not (last.evidence or last.has_own_work)):
         return EnterSafeMode("waiting", f"it waits for a person: {last.about or last.words}")
     if is_paused and last.claimed:
         check = explain_refusal(last) or "`until:` fails"
@@ -160,11 +163,10 @@ def _decide_pause(
 
 
 def is_cycle_stuck(ended: CycleEnded) -> bool:
-    """Return whether a cycle made no progress.
+    """Return whether a cycle's relay shows no progress.
 
-    A cycle is stuck if its relay shows no progress, or if its stage required work and it only
-    talked. A cycle that reports an end while `until:` fails made progress only if there is visible
-    work.
+    A cycle is also stuck if its stage required work and it only talked. A cycle that reports an end
+    while `until:` fails made progress only if there is visible work.
     """
     if ended.claimed:
         return not ended.evidence
@@ -172,17 +174,39 @@ def is_cycle_stuck(ended: CycleEnded) -> bool:
     return ended.verdict in {*STUCK_KINDS, StallKind.UNUSABLE} or talks
 
 
-def find_rung(cycles: Sequence[CycleEnded]) -> int:
-    """Return the rung of the ladder that the last of these cycles has reached."""
-    rung = 0
+class Ladder(msgspec.Struct, frozen=True):
+    """The number of cycles in a row without progress."""
+
+    stuck: int = 0
+    """Cycles whose relay shows no progress, with or without work."""
+    idle: int = 0
+    """Of these, the last ones without visible work."""
+
+    @property
+    def is_noticed(self) -> bool:
+        """Return whether the next cycle gets a notice. Each series of cycles gets one."""
+        return NOTICE_RUNG in {self.stuck, self.idle}
+
+
+def measure_ladder(cycles: Sequence[CycleEnded]) -> Ladder:
+    """Return the rungs that the last of these cycles has reached."""
+    ladder = Ladder()
     for cycle in cycles:
         if not is_cycle_stuck(cycle):
-            rung = 0
-        elif cycle.is_equal and not cycle.evidence and not cycle.claimed:
-            rung = max(rung + 1, NOTICE_RUNG)
+            ladder = Ladder()
+        elif _is_working(cycle):
+            ladder = Ladder(stuck=ladder.stuck + 1)
         else:
-            rung += 1
-    return rung
+            is_repeated = cycle.is_equal and not cycle.evidence and not cycle.claimed
+            least = NOTICE_RUNG if is_repeated else 0
+            ladder = Ladder(max(ladder.stuck + 1, least), max(ladder.idle + 1, least))
+    return ladder
+
+
+def _is_working(cycle: CycleEnded) -> bool:
+    """Return whether a cycle's work keeps the run from being paused."""
+    waits_only = cycle.verdict == StallKind.WAITING and not cycle.has_own_work
+    return bool(cycle.evidence) and not waits_only
 
 
 def render_stall_notice(
@@ -190,15 +214,20 @@ def render_stall_notice(
 ) -> str:
     """Return the stall notice for the next cycle, or "" if the run is not stalled."""
     cycles = _select_cycles_since(ended, since)
-    if not settings.tell or not cycles or find_rung(cycles) != NOTICE_RUNG:
+    if not settings.tell or not cycles or not measure_ladder(cycles).is_noticed:
         return ""
     last = cycles[-1]
     if last.verdict == StallKind.PROGRESS or last.claimed:
         return ""  # other notices cover the topic and `until:`
-    parts = [_SIGNAL, f"Repeated: {last.about}" if last.about else "", f"Why: {last.words}"]
-    parts.append(_IF_DONE)
+    repeated = f"Repeated: {last.about}" if last.about else ""
+    parts = [_SIGNAL, repeated, f"Why: {last.words}", _name_step(last), _IF_DONE]
     parts.append(_TELL_SWITCH)
     return "\n".join(part for part in parts if part)
+
+
+def _name_step(last: CycleEnded) -> str:
+    """Return the advice for a cycle that worked without a new request, or ""."""
+    return f"There was work ({last.evidence}): name the next step of it." if last.evidence else ""
 
 
 def render_until_failure(cycles: Mapping[int, CycleEnded]) -> str:

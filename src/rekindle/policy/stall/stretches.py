@@ -7,10 +7,8 @@ from itertools import pairwise
 import msgspec
 
 from rekindle.policy.settings.runtime_settings import STALL_ALARM
-from rekindle.policy.stall.relay_comparison import (
-    judge_readings,
-    read_relay,
-)
+from rekindle.policy.stall.pair_features import read_relay
+from rekindle.policy.stall.relay_comparison import judge_readings
 from rekindle.policy.stall.verdict import (
     StallKind,
     StallVerdict,

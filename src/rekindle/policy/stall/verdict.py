@@ -10,10 +10,13 @@ class StallKind(StrEnum):
     STALLED = "stalled"
     TREADMILL = "treadmill"
     WAITING = "waiting"
+    FINISHED = "finished"
     UNUSABLE = "unusable"
 
 
-STUCK_KINDS = frozenset({StallKind.STALLED, StallKind.TREADMILL, StallKind.WAITING})
+STUCK_KINDS = frozenset(
+    {StallKind.STALLED, StallKind.TREADMILL, StallKind.WAITING, StallKind.FINISHED}
+)
 
 
 class StallVerdict(msgspec.Struct, frozen=True):
@@ -23,6 +26,11 @@ class StallVerdict(msgspec.Struct, frozen=True):
     """Request that is repeated or awaited, on one line."""
     is_equal: bool = False
     """Whether the normalized directives are equal, not merely similar."""
+
+    is_new: bool = True
+    """Whether the current relay says anything that the previous one did not."""
+    has_own_work: bool = False
+    """Whether the relay also lists work that the agent can do without anyone else."""
 
     @property
     def is_stuck(self) -> bool:

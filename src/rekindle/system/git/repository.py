@@ -62,6 +62,8 @@ class FileVersion(msgspec.Struct, frozen=True):
     seconds: int
     """Commit time, in seconds since 1970."""
     data: bytes
+    oid: str = ""
+    """Id of the commit."""
 
 
 class Repository:
@@ -124,8 +126,7 @@ class Repository:
         The path is relative to this folder and is not a pattern. Commits that removed the file are
         skipped.
         """
-        prefix = os.fsdecode(self._call(("rev-parse", "--show-prefix")).removesuffix(b"\n"))
-        full_path = posixpath.normpath(prefix + path)
+        full_path = self.find_full_path(path)
         listed = self._call(
             ("rev-list", "--first-parent", "--reverse", "--timestamp", "HEAD", "--", path),
             more={"GIT_LITERAL_PATHSPECS": "1"},
@@ -134,10 +135,20 @@ class Repository:
         requests = "".join(f"{oid}:{full_path}\n" for _, oid in commits)
         blobs = _parse_blobs(self._call(("cat-file", "--batch"), stdin=os.fsencode(requests)))
         return [
-            FileVersion(int(seconds), data)
-            for (seconds, _), data in zip(commits, blobs, strict=True)
+            FileVersion(int(seconds), data, oid)
+            for (seconds, oid), data in zip(commits, blobs, strict=True)
             if data is not None
         ]
+
+    def find_full_path(self, path: str) -> str:
+        """Return a path in this folder relative to the repository's root."""
+        prefix = os.fsdecode(self._call(("rev-parse", "--show-prefix")).removesuffix(b"\n"))
+        return posixpath.normpath(prefix + path)
+
+    def list_changes(self, old: str, new: str) -> tuple[str, ...]:
+        """Return the files that differ between two commits, relative to the repository's root."""
+        output = self._call(("diff-tree", "-r", "--name-only", "--no-renames", "-z", old, new))
+        return tuple(os.fsdecode(path) for path in output.split(b"\0") if path)
 
     def new_pack(self, like: str = "") -> "GitPack":
         """Return an empty pack in the object format of the id `like` or of the repository."""

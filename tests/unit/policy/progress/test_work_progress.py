@@ -38,7 +38,7 @@ NOW = datetime(2026, 4, 9, 12, 0, tzinfo=UTC)
 NOTES, CODE = WorkSigns(artefacts=("notes.txt",)), WorkSigns(artefacts=("app.py", "notes.txt"))
 
 SHOWN = {
-    "a commit": WorkSigns(commits=1),
+    "a commit, unless it holds only journals, state files or logs": WorkSigns(commits=1),
     "a resolved loop": WorkSigns(resolved=2),
     "a new decision": WorkSigns(decisions=1),
     "a relay with a different request": WorkSigns(asks_else=True),
@@ -87,9 +87,9 @@ def test_results_are_compared_by_exact_names():
 @pytest.mark.parametrize(
     ("path", "name"),
     [
-        ("run-2026-11-16.txt", "run-#-#-#.txt"),
-        ("run-16.11.26.txt", "run-#.#.#.txt"),
-        ("out/20261116T093000Z/part-2.csv", "out/#T#Z/part-2.csv"),
+        ("run-2026-11-16.txt", "run-#.txt"),
+        ("run-16.11.26.txt", "run-#.txt"),
+        ("out/20261116T093000Z/part-2.csv", "out/#/part-2.csv"),
         ("out-1763285.json", "out-#.json"),
         ("out-3fa9c12e.json", "out-#.json"),
         ("6f1c2b3a-90de-4abc-8def-0123456789ab.txt", "#.txt"),
@@ -149,8 +149,9 @@ ELSE = relays.parse("## Next Action\nShip the installer for Windows\n")
 
 @given(SIGNS, st.lists(SIGNS, max_size=4))
 def test_pacing_and_the_verdict_on_a_cycle_agree(signs, before):
-    """Whatever a cycle did: its verdict is progress exactly if the launches count from there."""
-    found = compare_relays(SAME, ELSE if signs.asks_else else SAME, describe_work(signs, before))
+    """Whatever a cycle did: it cannot be paused exactly if the launches count from there."""
+    work = describe_work(signs, before)
+    found = compare_relays(SAME, ELSE if signs.asks_else else SAME, work)
     cycles = [
         CycleEnded(ts=NOW, seq=3 + number, cycle=number, signs=one)
         for number, one in enumerate([*before, signs])
@@ -159,7 +160,7 @@ def test_pacing_and_the_verdict_on_a_cycle_agree(signs, before):
     assert counted == 1
     last = msgspec.structs.replace(cycles[-1], seq=102)
     counted = measured(launch(100), cycles=[*cycles[:-1], last]).launches
-    assert (found.verdict is StallKind.PROGRESS) is (counted == 0)
+    assert (bool(work) or found.verdict is StallKind.PROGRESS) is (counted == 0)
 
 
 @given(SIGNS, st.lists(SIGNS, max_size=4))

@@ -379,3 +379,33 @@ def test_cycles_since_the_operator_s_word_count():
     """A cycle at the position of the word is before it."""
     assert isinstance(after(same(1), same(2), since=9), EnterSafeMode)
     assert after(same(1), same(2), since=10) == StartNextCycle()
+
+
+def test_an_agent_that_works_gets_one_notice_and_is_never_paused():
+    """However often its relay repeats: the notice asks for the next step of the work."""
+    cycles = [cycle(number, "treadmill", evidence="2 commits") for number in range(1, 30)]
+    for count in range(1, len(cycles) + 1):
+        assert isinstance(after(*cycles[:count]), StartNextCycle)
+        told = notice(*cycles[:count])
+        assert bool(told) is (count == 2)
+    assert "There was work (2 commits): name the next step of it." in notice(*cycles[:2])
+
+
+def test_idle_cycles_after_work_are_counted_from_the_work():
+    """Work in between starts the count of idle cycles again."""
+    working = [cycle(number, "stalled", evidence="1 commit") for number in (1, 2, 3)]
+    idle = [cycle(number, "stalled") for number in (4, 5, 6)]
+    assert isinstance(after(*working, *idle[:2]), StartNextCycle)
+    assert isinstance(after(*working, *idle), EnterSafeMode)
+
+
+def test_a_wait_beside_own_work_does_not_pause_at_once():
+    """The agent can go on with its own work; without any, the third cycle pauses."""
+    waits = [cycle(number, "waiting", has_own_work=True) for number in (1, 2, 3)]
+    assert isinstance(after(*waits[:1]), StartNextCycle)
+    assert isinstance(after(*waits), EnterSafeMode)
+    assert isinstance(after(cycle(1, "waiting")), EnterSafeMode)
+    working = [
+        cycle(number, "waiting", has_own_work=True, evidence="1 commit") for number in range(1, 9)
+    ]
+    assert isinstance(after(*working), StartNextCycle)
