@@ -60,9 +60,9 @@ _ACT = (
 _NEEDS_PERSON = re.compile(
     rf"""
     (?<![a-z]) (?:
-        {_PEOPLE} \ [^.;,]{{0,24}} (?<![a-z]) (?:must|should|ha(?:s|ve)\ to|needs?\ to
-          |(?:to|can|may|will)\ (?={_ACT}(?![a-z]))|action|execution|approval|decision|direction
-          |sign-?off|input|is\ required)
+        {_PEOPLE} \ [^.;,]{{0,24}} (?<![a-z])
+          (?:(?:must|should|ha(?:s|ve)\ to|needs?\ to|to|can|may|will) \ (?:first\ )? {_ACT}
+          |action|execution|approval|decision|direction|sign-?off|input|is\ required)
       | {_PEOPLE} (?:\ tasks?)? \s? [:：]
       | {_PEOPLE}-(?:led|only|gated|blocked|dependent|required)
       | (?:needs?|requir(?:es?|ing)|needed\ from|asks?|from|by|missing|lacks?|without|for)
@@ -105,13 +105,14 @@ _IDLE = re.compile(
           \ (?:[a-z]+\ ){0,2} (?:issues?|prs?|pull\ requests?|comments?|tasks?|work|activity
           |actions?|items?|messages?|requests?|directives?|steps?|changes?)
       | nothing \ (?:to\ do|new|left|pending|else|remain(?:s|ing)|further)
-      | idle | idling | quiet | no\ (?:action|changes?|work) | none | monitor(?:ing)?
+      | idle | idling | quiet | no\ (?:action|changes?|work) | none
       | not?\ actionable | all \ (?:[a-z]+\ ){0,2} (?:resolved|closed|done|completed?)
     ) (?![a-z])
-    | 无(?:新|待|更多) | 没有(?:新|更多) | 空闲 | 监控
+    | 无(?:新|待|更多) | 没有(?:新|更多) | 空闲
     """,
     re.IGNORECASE | re.VERBOSE,
 )
+_LABEL = re.compile(r"^\W*(?:[\w ]{1,20}[:：])?\W*")
 _FINISHED = re.compile(
     r"""
     (?<![a-z]) (?:
@@ -204,6 +205,13 @@ def mentions_wait(text: str) -> bool:
 def is_idle(text: str) -> bool:
     """Return whether a text reports that there is nothing to do."""
     return bool(_IDLE.search(text))
+
+
+@_cached
+def starts_idle(text: str) -> bool:
+    """Return whether a text begins with the report that there is nothing to do."""
+    idle = _IDLE.search(_LABEL.sub("", text))
+    return idle is not None and idle.start() <= 1
 
 
 @_cached

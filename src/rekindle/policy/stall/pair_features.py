@@ -141,8 +141,14 @@ class RelayPair:
     def find_wait(self) -> DirectiveLine | None:
         """Return the first line that waits for a person or an event, or None."""
         waits = [line for line in self.lead if directive_words.mentions_wait(line.text)]
-        idles = [line for line in self.lead[:1] if directive_words.is_idle(line.text)]
+        idles = [line for line in self.lead[:1] if directive_words.starts_idle(line.text)]
         return next(iter((*waits, *idles)), None)
+
+    @property
+    def waits_explicitly(self) -> bool:
+        """Return whether the request itself is to wait, instead of only mentioning a person."""
+        head = self.now.head.text
+        return directive_words.is_wait(head) or directive_words.starts_idle(head)
 
     @property
     def lists_own_work(self) -> bool:

@@ -57,9 +57,10 @@ def weigh_work(verdict: StallVerdict, work: str) -> StallVerdict:
     Work does not turn a stuck relay into progress. But if the relays cannot be compared, or if
     nothing in them is new, the work alone decides.
     """
-    if verdict.verdict == StallKind.UNUSABLE and work:
+    if work and verdict.verdict != StallKind.PROGRESS:
+        kind = StallKind.PROGRESS if verdict.verdict == StallKind.UNUSABLE else verdict.verdict
         reasons = (*verdict.reasons, f"but there was work: {work}")
-        return msgspec.structs.replace(verdict, verdict=StallKind.PROGRESS, reasons=reasons)
+        return msgspec.structs.replace(verdict, verdict=kind, reasons=reasons)
     if verdict.verdict == StallKind.PROGRESS and not work and not verdict.is_new:
         reasons = ("the relay says nothing new, and there is no visible work",)
         return msgspec.structs.replace(verdict, verdict=StallKind.STALLED, reasons=reasons)
@@ -97,9 +98,8 @@ def _judge_stuck(pair: RelayPair) -> StallVerdict:
         how = "word for word" if pair.is_equal else f"{pair.likeness:.0%} alike"
         what = "repeats its text" if pair.now.is_free else "asks for the same work"
         kind, reason = StallKind.STALLED, f"{what}, {how}: {about}"
-    return StallVerdict(
-        kind, (reason,), about, is_equal=pair.is_equal, has_own_work=pair.lists_own_work
-    )
+    may_work = pair.lists_own_work or not pair.waits_explicitly
+    return StallVerdict(kind, (reason,), about, is_equal=pair.is_equal, has_own_work=may_work)
 
 
 def _is_more_of_the_same(pair: RelayPair) -> bool:

@@ -30,7 +30,7 @@ class StallVerdict(msgspec.Struct, frozen=True):
     is_new: bool = True
     """Whether the current relay says anything that the previous one did not."""
     has_own_work: bool = False
-    """Whether the relay also lists work that the agent can do without anyone else."""
+    """Whether the relay may also list work that the agent can do without anyone else."""
 
     @property
     def is_stuck(self) -> bool:
