@@ -94,13 +94,7 @@ def _describe_event(event: AnyEvent | UnknownEvent) -> str:  # noqa: PLR0911 - o
     match event:
         case events.RunEnded():
             return event_texts.describe_stop(event)
-        case (
-            events.BudgetRaised()
-            | events.DesiredSet()
-            | events.PersonAnswered()
-            | events.RestartRequested()
-            | events.WorkRewound()
-        ):
+        case _ if isinstance(event, event_texts.OperatorAction):
             return event_texts.describe_action(event)
         case events.HandoffTriggered():
             return _HANDOFF_CAUSES.get(event.by, "you asked for a handoff")

@@ -29,6 +29,7 @@ from rekindle.errors import (
     RekindleError,
     UsageError,
 )
+from rekindle.flows.operator.read_rows import RowReader
 from rekindle.stores.files import FileStore
 from rekindle.stores.folders.private_files import find_private_project
 from rekindle.system import clock
@@ -228,7 +229,7 @@ class _OpenProject:
         )
 
     @cached_property
-    def _reader(self) -> Any:
+    def _reader(self) -> RowReader:
         return make_row_reader(self.project, cast(FileStore, self.store))
 
     def read_rows(self, names: list[str]) -> list[AgentRow]:

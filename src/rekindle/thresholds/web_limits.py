@@ -13,7 +13,7 @@ UI_CHECK_SECONDS = declare_threshold(
     1.0, "ui.check_seconds", "seconds", "Interval at which `rekindle ui` looks for changes."
 )
 UI_IDLE_SECONDS = declare_threshold(
-    4.0,
+    5.0,
     "ui.idle_seconds",
     "seconds",
     "Maximum interval at which `rekindle ui` looks for changes while nothing changes.",

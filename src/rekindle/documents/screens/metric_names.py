@@ -14,9 +14,7 @@ class Metric(NamedTuple):
     """Labels besides `project` and `agent`."""
 
 
-PROJECT_UP = Metric(
-    "rekindle_project_up", "gauge", "Whether the project's agents could be read (no agent label)."
-)
+PROJECT_UP = Metric("rekindle_project_up", "gauge", "1 if the project's agents could be read.")
 AGENT_INFO = Metric("rekindle_agent_info", "gauge", "Always 1.", ("harness",))
 AGENT_STATE = Metric(
     "rekindle_agent_state", "gauge", "1 for the agent's current state.", ("state",)

@@ -197,13 +197,7 @@ def _read_simple(event: AnyEvent | UnknownEvent) -> Iterator[TimelineMoment]:
             yield _make_moment(event, "compaction", "the conversation was compacted")
         case events.RelayCommitted():
             yield _make_moment(event, "relay", f"new relay by {event.by}: {event.headline}")
-        case (
-            events.BudgetRaised()
-            | events.DesiredSet()
-            | events.PersonAnswered()
-            | events.RestartRequested()
-            | events.WorkRewound()
-        ):
+        case _ if isinstance(event, event_texts.OperatorAction):
             if text := event_texts.describe_action(event):
                 yield _make_moment(event, "you", text)
         case _:

@@ -141,12 +141,7 @@ class AgentFolder(msgspec.Struct, frozen=True):
         """Return a value that changes with every write to the log or an inbox."""
         outside = (self.private.inbox, self.private.seal) if self.private else ()
         own = (file_status.make_file_stamp(path) for path in (self.log, self.owner, *outside[1:]))
-        inboxes = (self.inbox, *outside[:1])
-        waiting = (
-            file_status.make_file_stamp(path)
-            for inbox in inboxes
-            for path in (inbox, *sorted(inbox.glob("*")))
-        )
+        waiting = (file_status.make_folder_stamp(path) for path in (self.inbox, *outside[:1]))
         return (*own, *waiting)
 
     def archive_draft(self) -> None:

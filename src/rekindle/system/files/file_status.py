@@ -47,6 +47,16 @@ def make_file_stamp(path: Path) -> tuple[int, ...] | None:
     return status.st_size, status.st_mtime_ns, status.st_ino
 
 
+def make_folder_stamp(folder: Path) -> tuple[object, ...] | None:
+    """Return a value that changes with every write to a file in a folder, or None."""
+    try:
+        with os.scandir(folder) as entries:
+            names = sorted(entry.name for entry in entries)
+    except OSError:
+        return None
+    return make_file_stamp(folder), *(make_file_stamp(folder / name) for name in names)
+
+
 def read_birth_time(path: Path) -> int:
     """Return the creation time of a file or folder in nanoseconds, or 0 if unavailable."""
     with translate_os_errors(path):

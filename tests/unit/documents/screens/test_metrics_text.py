@@ -116,7 +116,7 @@ def test_several_projects_share_one_heading_per_metric():
     ]
     lines = render_metrics(projects).splitlines()
     assert lines[:5] == [
-        "# HELP rekindle_project_up Whether the project's agents could be read (no agent label).",
+        "# HELP rekindle_project_up 1 if the project's agents could be read.",
         "# TYPE rekindle_project_up gauge",
         'rekindle_project_up{project="one"} 1',
         'rekindle_project_up{project="two"} 1',
