@@ -237,7 +237,7 @@ runtime:
         "[Stalls](../explanation/stalls.md).",
         """\
 runtime:
-  stall: {identical: false, tell: true, pause: true}
+  stall: {identical: false, tell: true, pause: true, ask: false}
 """,
     ),
     Part(

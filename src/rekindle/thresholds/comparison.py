@@ -57,6 +57,18 @@ STALL_TURNS = declare_threshold(
     "count",
     "Maximum length of a repeating sequence of directives that Rekindle recognizes.",
 )
+OPINION_WORDS = declare_threshold(
+    4,
+    "stall.opinion_words",
+    "words",
+    "Minimum length of the quotation from the relay in a second opinion.",
+)
+OPINION_CYCLES = declare_threshold(
+    4,
+    "stall.opinion_cycles",
+    "count",
+    "Number of cycles without any change after which reported progress needs a second opinion.",
+)
 PROGRESS_FREQUENT_OF = declare_threshold(
     8,
     "progress.frequent_of",

@@ -84,7 +84,9 @@ class HandoffHalted(Event, frozen=True, kw_only=True, tag="handoff.halted"):
 class SummaryMade(Event, frozen=True, kw_only=True, tag="summary.made"):
     summary = "A session's turns were summarized, with or without a model."
     document: str
-    """Document that the summary was written for: checkpoint, relay or brief."""
+    """Document that the summary was written for: checkpoint, relay or brief; `opinion` for a second
+    opinion on a stall.
+    """
     how: str
     """`headless` if a model wrote the summary, otherwise `mechanical`."""
     words: str = ""

@@ -83,6 +83,12 @@ class CycleEnded(Event, frozen=True, kw_only=True, tag="cycle.ended"):
     """The reviewer's verdict: `passed`, `failed` or `unavailable`; empty if there was no review."""
     review_words: str = ""
     """What is missing according to the reviewer, or why there is no answer."""
+    opinion: str = ""
+    """Second opinion on a stall: `progress`, `stuck`, or `unusable` without a usable answer.
+    Empty if none was needed.
+    """
+    opinion_words: str = ""
+    """Evidence and quotation in the second opinion, or why it is unusable."""
     seconds: float = 0.0
     signs: WorkSigns | None = None
     """Signs of work since the cycle began."""

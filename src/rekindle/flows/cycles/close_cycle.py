@@ -18,6 +18,7 @@ from rekindle.documents.relay import Relay, RelayField
 from rekindle.documents.summaries import summary
 from rekindle.documents.transcripts.turns import Turn
 from rekindle.errors import CheckFailedError, DocumentError, ManifestError, SummaryError
+from rekindle.flows.cycles.ask_opinion import OpinionAsker
 from rekindle.flows.cycles.judge_cycle import CycleJudge
 from rekindle.flows.cycles.own_relay import OwnRelay
 from rekindle.flows.launches.checked_command import CommandResult
@@ -63,6 +64,7 @@ class CycleCloser:
         self._agent, self._ports, self._ending = agent, world, ending
         self._store, self._judge = world.store, CycleJudge(agent, world)
         self._own = OwnRelay(agent, world)
+        self._opinions = OpinionAsker(agent, world, ending.summarizer)
 
     def end(self, number: int) -> events.CycleEnded:
         """Commit the cycle's relay, and return the final event for the caller to append.
@@ -84,7 +86,8 @@ class CycleCloser:
         until = self._ending.until() if is_asked else CommandResult()
         is_end = until.verdict == "passed" or (claimed and not until.verdict)
         review = self._review(number, now, relay) if is_end else LastReview()
-        return self._judge.ended(number, now, how=how, until=until, claimed=claimed, review=review)
+        ended = self._judge.ended(number, now, how=how, until=until, claimed=claimed, review=review)
+        return self._opinions.add(ended, relay, now)
 
     def _review(self, number: int, now: Projection, relay: Relay | None) -> LastReview:
         """Return the review of a reported end. If there already was one, read it from the log."""

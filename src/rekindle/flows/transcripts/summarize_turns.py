@@ -19,11 +19,12 @@ from rekindle.documents.relay import RelayField
 from rekindle.documents.summaries import summary as summaries
 from rekindle.documents.summaries.summary import Summary, SummaryKind
 from rekindle.documents.transcripts.turns import Turn
-from rekindle.errors import DocumentError, SummaryError
+from rekindle.errors import DocumentError, OverBudgetError, SummaryError
 from rekindle.policy.summaries import summary_request as policy
 from rekindle.policy.summaries.attribution import attribute_lines
 from rekindle.policy.summaries.summary_request import SummaryRequest
 from rekindle.policy.supervision.budget import RunSpending
+from rekindle.policy.text.token_estimate import estimate_unrounded
 from rekindle.summarizers import mechanical_summary
 from rekindle.summarizers.mechanical_summary import KnownWork, TurnDigest
 
@@ -84,6 +85,21 @@ class Summarizer:
         )
         plain = self._summarize_without_model(kind, gist, work)
         return self._ask_model(self._ask, request, plain) if gist.turns else plain
+
+    def ask_once(self, build: Callable[[str], SummaryRequest]) -> OneShotAnswer:
+        """Ask the model once. `build` gets a random number, which marks data in the request.
+
+        Raises:
+            SummaryError: There is no model, or it gave no answer.
+            OverBudgetError: The request exceeds the summarizer's input cap.
+        """
+        if self._ask is None:
+            raise SummaryError("no model is set up for summaries")
+        request = build(self._nonce())
+        text = self._words + request.instructions + request.schema + request.prompt
+        if (size := estimate_unrounded(text)) > self._cap:
+            raise OverBudgetError(int(size), self._cap)
+        return self._ask(request)
 
     def _summarize_without_model(
         self, kind: SummaryKind, gist: TurnDigest, work: KnownWork

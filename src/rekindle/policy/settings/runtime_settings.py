@@ -148,6 +148,13 @@ class StallSettings(msgspec.Struct, frozen=True):
     pause: Annotated[
         bool, _doc("Whether to pause a loop that makes no progress or waits for a person.")
     ] = True
+    ask: Annotated[
+        bool,
+        _doc(
+            "Whether to ask the summarizer for a second opinion if the relay and the changed files "
+            "disagree about a stall."
+        ),
+    ] = False
 
 
 class QuestionSettings(msgspec.Struct, frozen=True):

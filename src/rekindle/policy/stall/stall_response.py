@@ -15,10 +15,12 @@ cycle without progress climbs one rung of a ladder; a cycle with progress goes b
 A cycle with visible work never climbs above rung 2: an agent that works is not paused. An identical
 directive without any sign of work starts on rung 2. A wait pauses the run immediately if the relay
 lists no other work and there was none, because only a person can end the wait. Cycles are counted
-from a person's last restart or answer.
+from a person's last restart or answer. If the relay and the work disagree, a second opinion may
+turn one pause of a series into a notice, or pause a run whose cycles change nothing.
 """
 
 from collections.abc import Mapping, Sequence
+from itertools import takewhile
 
 import msgspec
 
@@ -35,8 +37,14 @@ from rekindle.policy.exits.restart import (
 )
 from rekindle.policy.settings.runtime_settings import (
     CYCLES_KEPT,
+    OPINION_CYCLES,
     SHORT_CYCLE_SECONDS,
     StallSettings,
+)
+from rekindle.policy.stall.second_opinion import (
+    is_pause_added,
+    is_pause_softened,
+    list_evidence,
 )
 from rekindle.policy.stall.verdict import (
     STUCK_KINDS,
@@ -154,12 +162,51 @@ def _decide_pause(
     if is_paused and last.claimed:
         check = explain_refusal(last) or "`until:` fails"
         return EnterSafeMode("disputed", f"it reports that it is done, but {check}")
-    if is_paused:
+    if is_paused and not is_pause_softened(last):
         reason = last.owed or last.words
         about = "" if last.about in reason else last.about
         why = "; ".join(filter(None, (about, reason)))
         return EnterSafeMode("stalled", f"several cycles without progress: {why}")
+    if is_pause_added(last):
+        why = f"a second opinion sees no progress: {last.opinion_words}"
+        return EnterSafeMode("stalled", f"several cycles without visible work; {why}")
     return None
+
+
+def needs_opinion(
+    cycles: Mapping[int, CycleEnded],
+    last: CycleEnded,
+    *,
+    since: int,
+    settings: StallSettings,
+    sees_work: bool,
+) -> bool:
+    """Return whether a model is asked about a cycle, because its relay and its work disagree.
+
+    Either the run would be paused although files changed, or the relay reports progress although
+    several cycles changed nothing. `sees_work` is False if some work is invisible. Each series of
+    cycles without progress is asked about once.
+    """
+    if not (settings.ask and settings.pause) or _end_run(last) is not None:
+        return False
+    series = list(takewhile(_lacks_progress, [last, *_select_cycles_since(cycles, since)[::-1]]))
+    if any(cycle.opinion for cycle in series):
+        return False
+    if pause := _decide_pause(cycles, last, since):
+        is_chosen = settings.identical and last.is_equal
+        return pause.why == "stalled" and bool(list_evidence(last)) and not is_chosen
+    idle = [cycle for cycle in series[:OPINION_CYCLES] if _is_empty(cycle)]
+    reports_progress = last.verdict == StallKind.PROGRESS
+    return sees_work and reports_progress and len(idle) == OPINION_CYCLES
+
+
+def _lacks_progress(cycle: CycleEnded) -> bool:
+    return is_cycle_stuck(cycle) or not cycle.evidence
+
+
+def _is_empty(cycle: CycleEnded) -> bool:
+    """Return whether a cycle is known to have changed nothing."""
+    return cycle.signs is not None and not cycle.evidence and not list_evidence(cycle)
 
 
 def is_cycle_stuck(ended: CycleEnded) -> bool:
@@ -214,9 +261,11 @@ def render_stall_notice(
 ) -> str:
     """Return the stall notice for the next cycle, or "" if the run is not stalled."""
     cycles = _select_cycles_since(ended, since)
-    if not settings.tell or not cycles or not measure_ladder(cycles).is_noticed:
+    if not settings.tell or not cycles:
         return ""
     last = cycles[-1]
+    if not measure_ladder(cycles).is_noticed and not is_pause_softened(last):
+        return ""
     if last.verdict == StallKind.PROGRESS or last.claimed:
         return ""  # other notices cover the topic and `until:`
     repeated = f"Repeated: {last.about}" if last.about else ""

@@ -300,6 +300,7 @@ def test_the_reference_manifest_holds_nothing_that_is_not_explained():
         "brief.max_usd",
         "stall.tell",
         "stall.pause",
+        "stall.ask",
         "questions.deadline",
         "watch.idle_call",
         "progress.paced_after",
