@@ -53,6 +53,13 @@ NAMED_WAIT_SECONDS = declare_threshold(
     "seconds",
     "Duration from which a tool call whose input names a wait, such as `sleep`, counts as waiting.",
 )
+PAUSE_SECONDS = declare_threshold(
+    60.0,
+    "repetition.pause_seconds",
+    "seconds",
+    "Pause before a tool call or prompt from which it does not repeat an earlier one. The agent or "
+    "a scheduler checks something regularly.",
+)
 REPEATED_CALLS_KEPT = declare_threshold(
     64,
     "repetition.calls_kept",

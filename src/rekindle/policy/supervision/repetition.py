@@ -2,9 +2,10 @@
 
 A call repeats an earlier one if the tool, the input and the result are the same. Waiting is not
 repetition: a tool that is made for waiting, a call whose input names a wait and that takes time,
-or a long call that succeeds ends every series, and so does a result that differs. Times in a result
-do not make it different. In the result of a failed call, no number does, because each failure may
-report another process id or temporary file.
+a long call that succeeds or a pause between two calls ends every series. So does input to another
+program, such as a key press, a sub-agent's work, and a result that differs. Times in a result do
+not make it different. In the result of a failed call, only counts such as "3 failed" do, because
+each failure may report another process id or temporary file.
 """
 
 import re
@@ -26,6 +27,7 @@ from rekindle.thresholds.repetition_limits import (
     COMPACTIONS_MOST,
     COMPACTIONS_TOLD,
     NAMED_WAIT_SECONDS,
+    PAUSE_SECONDS,
     REPEATED_CALLS,
     REPEATED_CALLS_KEPT,
     REPEATS_MOST,
@@ -38,11 +40,20 @@ RepeatedPattern = Literal["call", "failure", "alternation", "message", "compacti
 
 _WAITING_TOOL = re.compile(r"wait|output|stdin|poll|monitor|watch|sleep", re.IGNORECASE)
 """Names of tools that are made for waiting, such as TaskOutput, write_stdin or wait_agent."""
+_INPUT = re.compile(
+    r"(?:^|[^A-Za-z]|(?<=[a-z])(?=[A-Z]))(?i:press|scroll|click|swipe|tap|next|continue|step)"
+    r"(?![a-z])|^key$|[Aa]gent|^Task$"
+)
+"""Names of tools and actions that enter something into another program or start a sub-agent."""
 _NAMED_WAIT = re.compile(r"(?<![a-z])(?:sleep|wait|watch|tail|follow|poll|until)", re.IGNORECASE)
 _TIME = re.compile(
     r"\d{4}-\d\d-\d\d|\d{1,2}:\d\d(?::\d\d)?(?:[.,]\d+)?|\d+(?:\.\d+)? ?(?:ms|s|secs?|seconds?)\b"
 )
-_NUMBER = re.compile(r"\b(?=\w*\d)\w+")
+_NUMBER = re.compile(
+    r"\b(?=\w*\d)(?<![a-rt-z]s[=:])(?<![a-rt-z]s: )(?<!ed: )"
+    r"(?!\d+ (?:[a-z]+ )?(?:fail\w+|pass\w+|of|[a-z]{4,}s)\b)\w+"
+)
+"""Numbers and names with digits, except counts, which have a plural or a result next to them."""
 
 
 class Repetition(msgspec.Struct, frozen=True):
@@ -99,13 +110,21 @@ class _Call(msgspec.Struct):
     about: str
     content: bytes
     began: str
+    action: str
+    """The action, if the tool has several, such as `computer` has."""
     ended: str = ""
     ok: bool | None = None
     is_provisional: bool = False
 
     def is_waiting(self) -> bool:
-        """Return whether the call waits for something instead of working."""
+        """Return whether the call waits for something or changes another program's state."""
         if _WAITING_TOOL.search(self.tool):
+            return True
+        if self.ok is not False and (
+            _INPUT.search(self.tool)
+            or _INPUT.search(self.action)
+            or b"tmux send-keys" in self.content
+        ):
             return True
         seconds = _measure(self.began, self.ended)
         if self.ok is not False and seconds >= WAITING_SECONDS:
@@ -115,8 +134,9 @@ class _Call(msgspec.Struct):
         )
 
     def make_fingerprint(self, text: str) -> int:
-        noise = _NUMBER if self.ok is False else _TIME
-        shown = noise.sub("", text) if len(text) <= TEXT_CHARACTERS else text
+        shown = _TIME.sub("", text) if len(text) <= TEXT_CHARACTERS else text
+        if self.ok is False and len(text) <= TEXT_CHARACTERS:
+            shown = _NUMBER.sub("", shown)
         return hash((self.tool, self.content, self.ok is False, shown))
 
 
@@ -136,6 +156,8 @@ class RepetitionDetector:
         self._over: deque[str] = deque(maxlen=REPEATED_CALLS_KEPT)
         """Ids of calls with a result. Some CLIs report a call again when they know more."""
         self._prompt = self._message = self._text = self._compaction = ""
+        self._ended = self._latest = ""
+        """Times of the last result and of the last passage."""
         self._said = self._compactions = self._calls = 0
         self._forget_calls()
 
@@ -151,10 +173,12 @@ class RepetitionDetector:
     def take(self, passage: Passage) -> Repetition | None:
         """Add a passage. Return the repetition that it continues, or None."""
         if passage.thread:
+            self._forget_calls()  # a sub-agent's work may change the next result
             return None
+        before, self._latest = self._latest, passage.at or self._latest
         match passage.what:
             case PromptText(text=text):
-                self._take_prompt(text)
+                self._take_prompt(text, _measure(before, passage.at))
             case AssistantText(text=text) if text.strip():
                 return self._settle() or self._take_message(text.strip(), passage.message)
             case ToolCallStarted():
@@ -167,9 +191,9 @@ class RepetitionDetector:
                 pass
         return None
 
-    def _take_prompt(self, text: str) -> None:
-        """Start to count again, unless a hook or a script repeats its prompt."""
-        if text != self._prompt:
+    def _take_prompt(self, text: str, pause: float) -> None:
+        """Start to count again, unless a hook or a script repeats its prompt at once."""
+        if text != self._prompt or pause >= PAUSE_SECONDS:
             self._prompt, self._said = text, 0
             self._forget_calls()
 
@@ -186,8 +210,11 @@ class RepetitionDetector:
             return None
         repetition = self._settle()
         self._said = 0
+        if _measure(self._ended, at) >= PAUSE_SECONDS:
+            self._forget_calls()
         content = msgspec.json.encode(call.arguments or call.about, order="deterministic")
-        self._open[call.call] = _Call(call.tool, call.about, content, at)
+        action = str(call.arguments.get("action", ""))
+        self._open[call.call] = _Call(call.tool, call.about, content, at, action)
         if len(self._open) > REPEATED_CALLS_KEPT:
             del self._open[next(iter(self._open))]
         return repetition
@@ -195,7 +222,7 @@ class RepetitionDetector:
     def _take_result(self, result: ToolResult, at: str) -> Repetition | None:
         call = self._open[result.call]
         call.ok = call.ok if result.ok is None else result.ok
-        call.ended = at
+        call.ended = self._ended = at
         if not result.text and result.ok is not None:
             call.is_provisional = True  # a CLI may report the success before the text
             return None

@@ -154,6 +154,107 @@ def test_a_wait_takes_time(seconds, kind):
     assert (session.last[0] if session.last else None) == kind
 
 
+def at_minute(minute: int) -> str:
+    return f"2026-01-01T{minute // 60:02}:{minute % 60:02}:00Z"
+
+
+@pytest.mark.parametrize("tool", ["Bash", "mcp__ci__status"])
+@pytest.mark.parametrize(("minutes", "kind"), [(0, "call"), (1, None), (5, None)])
+def test_a_pause_between_calls_makes_them_polling(tool, minutes, kind):
+    session = Session()
+    for number in range(9):
+        at = at_minute(number * minutes)
+        session.take(ToolCallStarted(tool, f"c{number}", "gh run view 7", {"run": 7}), at)
+        session.take(ToolResult(f"c{number}", ok=True, text="in progress"), at)
+    assert (session.last[0] if session.last else None) == kind
+
+
+@pytest.mark.parametrize(("minutes", "is_found"), [(0, True), (60, False)])
+def test_a_prompt_that_a_scheduler_repeats(minutes, is_found):
+    """A prompt after a pause is new work, even if the answer is the same."""
+    session, silent = Session(), Session()
+    for number in range(12):
+        at = at_minute(number * minutes)
+        session.take(PromptText("check"), at)
+        session.take(ToolCallStarted("Bash", f"c{number}", "ls queue", {}), at)
+        session.take(ToolResult(f"c{number}", ok=True, text="empty"), at)
+        session.take(AssistantText("Nothing to do."), at)
+        silent.take(PromptText("check"), at).take(AssistantText("Nothing to do."), at)
+    assert bool(session.found) == bool(silent.found) == is_found
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("browser_press_key", {"key": "PageDown"}),
+        ("mcp__playwright__browser_click", {"element": "Next"}),
+        ("computer", {"action": "scroll", "by": 5}),
+        ("computer", {"action": "left_click"}),
+        ("debugger_next", {}),
+        ("debug.continue", {}),
+        ("Bash", {"command": "tmux send-keys -t game Down"}),
+    ],
+)
+def test_input_to_another_program_is_not_repetition(tool, arguments):
+    """The program changes with each input, unless the input fails."""
+
+    def enter(ok):
+        session = Session()
+        for number in range(12):
+            session.take(ToolCallStarted(tool, f"c{number}", "", arguments))
+            session.take(ToolResult(f"c{number}", ok=ok, text="done"))
+        return session
+
+    assert enter(ok=True).found == []
+    assert enter(ok=False).last == ("failure", 12)
+
+
+@pytest.mark.parametrize("tool", ["get_api_key", "Bash", "pressure", "context", "Read"])
+def test_other_tools_are_not_input(tool):
+    assert repeat(6, ("cat next", "a"), tool=tool).last == ("call", 6)
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [
+        "{} failed, 3 passed in 1.2s",
+        "Found {} errors in 3 files",
+        "FAILED (failures={})",
+        "aborting due to {} previous errors",
+        "  {} failing",
+        "Failed: {}",
+        "{} of 40 done",
+    ],
+)
+def test_a_failure_with_another_count_is_progress(shown):
+    session = Session()
+    for number in range(12):
+        session.call("pytest", shown.format(30 - number), ok=False)
+    assert session.found == []
+    for _ in range(5):
+        session.call("pytest", shown.format(19), ok=False)
+    assert session.last == ("failure", 6)
+
+
+def test_work_of_sub_agents_between_two_calls_starts_the_count_again():
+    session = Session()
+    for _ in range(12):
+        session.call("pytest", "red", ok=False).call("fix", "x", tool="Edit", thread="helper")
+    assert session.found == []
+    for _ in range(12):
+        session.call("pytest", "red", ok=False).call("fix it", "done", tool="Task")
+    assert session.found == []
+    assert repeat(6, ("fix it", "no such agent"), tool="Task", ok=False).last == ("failure", 6)
+
+
+@pytest.mark.parametrize("command", ["sed -i s/{}/b/ x.py", "apply {}"])
+def test_edits_between_two_calls_start_the_count_again(command):
+    session = Session()
+    for number in range(12):
+        session.call("pytest", "red", ok=False).call(command.format(number), "ok")
+    assert session.found == []
+
+
 def test_the_same_message():
     session = Session()
     for _ in range(5):
