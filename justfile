@@ -51,8 +51,8 @@ redaction:
     PYTHONPATH=tests {{python}} tests/corpus/test_secrets.py
 
 # Fit the weights that tell stalls from progress, and measure them on labelled histories.
-stalls *args:
-    {{python}} tools/fit_stalls.py {{args}}
+stalls:
+    {{python}} tools/fit_stalls.py
 
 # Measure how many ends that agents report in their own words are recognized.
 ends:

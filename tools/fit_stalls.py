@@ -1,9 +1,9 @@
 """Fit the weights that tell a stuck loop from one that makes progress.
 
-Usage: `python tools/fit_stalls.py [--check]`. The labelled histories must be beside the checkout,
-in `../shared/relay-corpus`. Every figure comes from a model that was fitted without the source it
+Usage: `python tools/fit_stalls.py`. The labelled histories must be beside the checkout, in
+`../shared/relay-corpus`. Every figure comes from a model that was fitted without the source it
 judges. The script writes the weights (`policy/stall/stall_weights.py`) and the table of figures
-(`docs/explanation/stalls.md`); with `--check` it only compares them.
+(`docs/explanation/stalls.md`).
 """
 
 import json
@@ -230,18 +230,17 @@ def render_weights(model: Model) -> str:
     )
 
 
-def main() -> int:
+def render_files() -> dict[Path, str]:
+    """Return the files that this script writes, with their content."""
     page = PAGE.read_text("utf-8")
-    wanted = {
+    return {
         WEIGHTS_FILE: render_weights(fit(list(read_pairs()))),
         PAGE: TABLE.sub(lambda _: render_table(), page),
     }
-    if "--check" in sys.argv[1:]:
-        stale = [path.name for path, text in wanted.items() if path.read_text("utf-8") != text]
-        if stale:
-            print(f"out of date: {', '.join(stale)}; run `just stalls`")
-        return bool(stale)
-    for path, text in wanted.items():
+
+
+def main() -> int:
+    for path, text in render_files().items():
         path.write_text(text, "utf-8")
     print(render_table())
     return 0
