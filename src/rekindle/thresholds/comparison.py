@@ -21,11 +21,17 @@ STALL_STUCK_FROM = declare_threshold(
     "share",
     "Minimum probability, according to the fitted weights, for two relays to count as stuck.",
 )
+STALL_LINE_CHARACTERS = declare_threshold(
+    2_000,
+    "stall.line_characters",
+    "characters",
+    "Maximum length of a line in a relay that is compared. The rest of the line is ignored.",
+)
 STALL_FREE_LINES = declare_threshold(
     40,
     "stall.free_lines",
     "lines",
-    "Number of lines at the start of a relay without a directive that are compared instead.",
+    "Number of lines at the start and the end of a relay without a directive that are compared.",
 )
 STALL_SAME_LINE = declare_threshold(
     0.8,

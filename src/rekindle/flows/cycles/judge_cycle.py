@@ -23,7 +23,8 @@ from rekindle.policy.projection.projection import Projection
 from rekindle.policy.relay import convergence, decision_ledger
 from rekindle.policy.relay.claimed_end import reports_all_done
 from rekindle.policy.settings.runtime_settings import STALL_TURNS
-from rekindle.policy.stall.relay_comparison import compare_relays
+from rekindle.policy.stall.pair_features import read_relay
+from rekindle.policy.stall.relay_comparison import compare_relays, find_repetition
 from rekindle.policy.stall.stall_response import LastReview
 from rekindle.policy.stall.verdict import StallKind, StallVerdict
 from rekindle.system.git.work_status import GitStatus
@@ -174,15 +175,11 @@ class CycleJudge:
         verdict = compare_relays(before, after, work)
         if verdict.verdict != StallKind.PROGRESS or work:
             return verdict
-        # If the agent alternates between two directives, each cycle would look like progress.
-        for back in range(2, STALL_TURNS + 1):
-            earlier = now.ended.get(number - back)
-            then = self.relay(earlier.relay) if earlier else None
-            again = compare_relays(then, after) if then else None
-            if again is not None and again.is_stuck and again.is_equal:
-                words = f"the Next Action is the same as {back} cycles ago"
-                return msgspec.structs.replace(again, reasons=(words,))
-        return verdict
+        # Begin with the relay before the previous one.
+        ends = [now.ended.get(number - back) for back in range(STALL_TURNS, 1, -1)]
+        then = [self.relay(end.relay) for end in ends if end]
+        readings = [read_relay(relay) for relay in then if relay]
+        return find_repetition(readings, read_relay(after)) or verdict
 
     def _find_owed(
         self,

@@ -12,6 +12,10 @@ _RECORDS = {
     *("", ".csv", ".db", ".json", ".jsonl", ".lock", ".log", ".md", ".out", ".sqlite", ".sqlite3"),
     *(".toml", ".txt", ".yaml", ".yml"),
 }
+_JOURNALS = re.compile(
+    r"(?<![a-z])(?:cache|cycles?|diary|focus|heartbeats?|history|journals?|logs?|memor(?:y|ies)"
+    r"|metrics|proofs?|runs?|sessions?|stat(?:e|s|us)|telemetry|traces?)(?![a-z])"
+)
 _DEPENDENCIES = {"node_modules", "__pycache__", "venv"}
 
 
@@ -38,3 +42,8 @@ def is_record(path: str) -> bool:
     """Return whether a file has a type that journals, state files and logs have."""
     stem, dot, ending = path.casefold().rpartition("/")[2].rpartition(".")
     return (dot + ending if stem else "") in _RECORDS
+
+
+def is_journal(path: str) -> bool:
+    """Return whether a file is by its type and name a journal, a state file or a log."""
+    return is_record(path) and _JOURNALS.search(path.casefold()) is not None

@@ -12,7 +12,7 @@ import msgspec
 
 from rekindle.documents.events import WorkSigns
 from rekindle.formats.counts import render_count
-from rekindle.policy.progress.artefacts import is_artefact, is_record
+from rekindle.policy.progress.artefacts import is_artefact, is_journal
 from rekindle.policy.settings.runtime_settings import (
     PROGRESS_FREQUENT,
     PROGRESS_FREQUENT_OF,
@@ -39,6 +39,8 @@ class ProgressRow(msgspec.Struct, frozen=True):
 
 def find_constant_artefacts(names: Iterable[str], before: Sequence[WorkSigns]) -> set[str]:
     """Return the artefacts that change in every launch, so they do not count as progress.
+
+    A program's source is never among them: an agent may work on one file for a long time.
 
     A series of numbered files counts as one artefact only after many launches: each file may be a
     new result, but an agent that writes nothing else must be stopped at some point.
@@ -98,15 +100,12 @@ def _find_new_artefacts(signs: WorkSigns, before: Sequence[WorkSigns]) -> set[st
 
 
 def _count_commits(signs: WorkSigns, before: Sequence[WorkSigns]) -> int:
-    """Return the number of commits, or 0 if they hold only journals, state files and logs.
-
-    A program's source that changes in every cycle is still work, but a journal is not.
-    """
+    """Return the number of commits, or 0 if they hold only journals that nearly always change."""
     constant = find_constant_artefacts(signs.artefacts, before)
-    is_journal = bool(signs.artefacts) and all(
-        name in constant and is_record(name) for name in signs.artefacts
+    only_journals = bool(signs.artefacts) and all(
+        name in constant and is_journal(name) for name in signs.artefacts
     )
-    return 0 if is_journal else signs.commits
+    return 0 if only_journals else signs.commits
 
 
 PROGRESS_TABLE = (

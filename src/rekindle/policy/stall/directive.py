@@ -8,7 +8,6 @@ run's id) is kept.
 import re
 from collections.abc import Iterable
 from functools import lru_cache
-from itertools import islice
 
 import msgspec
 
@@ -18,7 +17,7 @@ from rekindle.documents.relay import (
 )
 from rekindle.formats import outline
 from rekindle.policy.stall import directive_words
-from rekindle.thresholds.comparison import STALL_FREE_LINES
+from rekindle.thresholds.comparison import STALL_FREE_LINES, STALL_LINE_CHARACTERS
 
 _CYCLE = re.compile(
     r"(?:(?<![a-z])(?:cycles?|rounds?|days?|weeks?|iterations?|sessions?)(?![a-z])|周期)"
@@ -159,10 +158,11 @@ def find_tasks(text: str) -> tuple[str, ...]:
 
 
 def read_free_text(lines: Iterable[tuple[str, DirectiveLine]]) -> Directive | None:
-    """Return the first lines of a relay without a directive, to compare them instead."""
-    body = (line for text, line in lines if not text.startswith("#"))
-    first = tuple(islice(body, STALL_FREE_LINES))
-    return Directive("", first, (), is_free=True) if first else None
+    """Return the first and last lines of a relay without a directive, to compare them instead."""
+    body = [line for text, line in lines if not text.startswith("#")]
+    half = STALL_FREE_LINES // 2
+    some = body if len(body) <= STALL_FREE_LINES else body[:half] + body[-half:]
+    return Directive("", tuple(some), (), is_free=True) if some else None
 
 
 def read_lines(texts: Iterable[str]) -> list[tuple[str, DirectiveLine]]:
@@ -173,7 +173,7 @@ def read_lines(texts: Iterable[str]) -> list[tuple[str, DirectiveLine]]:
 def _read_line(text: str) -> DirectiveLine | None:
     if _TABLE_RULE.match(text):
         return None
-    bare = " ".join(_MARK.sub("", text, count=1).split())
+    bare = " ".join(_MARK.sub("", text[:STALL_LINE_CHARACTERS], count=1).split())
     # Remove whole dates and cycle numbers first, then other numbers and decoration.
     plain = _DECORATION.sub(" ", _DATE.sub(" ", _CYCLE.sub(" ", bare)))
     plain = " ".join(_COUNT.sub(" ", plain).casefold().split()).strip(_EDGES)

@@ -38,6 +38,12 @@ _WAITS = re.compile(
     """,
     re.IGNORECASE | re.VERBOSE,
 )
+_WORKS = (
+    r"(?:add|build|document|extend|fix|handle|implement|improve|migrate|port|refactor|rename|render"
+    r"|replace|rewrite|split|support|translate|write)(?![a-z])|实现|编写|修复|添加|开发"
+)
+"""What an agent does without anyone else."""
+_STARTS_WORK = re.compile(rf"\W*(?:{_WORKS})", re.IGNORECASE)
 _PEOPLE = (
     r"(?:humans?|users?|founders?|boss|(?:project\ |product\ )?owners?|operators?|maintainers?"
     r"|customers?|clients?|stakeholders?|admins?|administrators?|someone|persons?|people"
@@ -97,6 +103,11 @@ _HOLDS = re.compile(
     | 等待 | 等候 | 受阻 | 阻塞 | 待(?:定|决策|确认|回复|批准|审批|审核)
     """,
     re.IGNORECASE | re.VERBOSE,
+)
+_MEANWHILE = re.compile(
+    r"(?<![a-z])(?:meanwhile|in the meantime|until then|while (?:we )?(?:a?wait|blocked))(?![a-z])"
+    r"|同时|期间|[.;。；]\s*(?:{work})".replace("{work}", _WORKS),
+    re.IGNORECASE,
 )
 _IDLE = re.compile(
     r"""
@@ -185,6 +196,8 @@ def is_wait(text: str) -> bool:
 
     Only the first request in the first sentence counts.
     """
+    if _STARTS_WORK.match(text):
+        return False
     return bool(_WAITS.search(_SECOND.sub("", _SENTENCE.split(text, maxsplit=1)[0])))
 
 
@@ -197,8 +210,15 @@ def needs_person(text: str) -> bool:
 @_cached
 def mentions_wait(text: str) -> bool:
     """Return whether a text mentions a wait for a person or an event anywhere."""
+    if is_wait(text):
+        return True
     first = _SECOND.sub("", text)
-    return is_wait(text) or bool(_HOLDS.search(first)) or needs_person(first)
+    return not _STARTS_WORK.match(text) and (bool(_HOLDS.search(first)) or needs_person(first))
+
+
+def works_meanwhile(text: str) -> bool:
+    """Return whether a request to wait also names work for the time until then."""
+    return bool(_MEANWHILE.search(text))
 
 
 @_cached

@@ -5,7 +5,6 @@ not change the verdict: stuck agents change files too. It decides how Rekindle r
 (`stall_response`).
 """
 
-import math
 from collections.abc import Callable, Sequence
 from itertools import islice
 
@@ -31,8 +30,6 @@ from rekindle.policy.stall.directive import (
     read_lines,
 )
 from rekindle.policy.text.likeness import find_swapped_word, measure_likeness
-
-_FEW_ITEMS, _FEW_LINES, _LOG_SCALE = 4, 6, 4.0
 
 
 class RelayReading(msgspec.Struct, frozen=True):
@@ -85,6 +82,8 @@ class RelayPair:
     @property
     def is_equal(self) -> bool:
         """Return whether both relays ask for the same work in the same words."""
+        if self.now.is_free and self.new_lines:
+            return False  # the new lines may be the request
         return self.bodies[0] == self.bodies[1] and self.was.names == self.now.names
 
     @property
@@ -155,7 +154,10 @@ class RelayPair:
         """Return whether the relay asks for work that needs no one else."""
         return any(
             not line.is_label
-            and not directive_words.mentions_wait(line.text)
+            and (
+                not directive_words.mentions_wait(line.text)
+                or directive_words.works_meanwhile(line.text)
+            )
             and not directive_words.is_idle(line.text)
             and not directive_words.reports_finish(line.text)
             and not directive_words.is_optional(line.text)
@@ -192,9 +194,7 @@ class RelayPair:
             "shorter": float(is_shorter),
             "gone": len(self.gone) / len(was.open),
             "ticked": float(self.find_ticked() is not None),
-            "newly_done": min(len(self.done), _FEW_ITEMS) / _FEW_ITEMS,
-            "new_lines": math.log1p(len(self.new_lines)) / _LOG_SCALE,
-            "done_lines": min(done_lines, _FEW_LINES) / _FEW_LINES,
+            "done_lines": min(done_lines, STALL_LEAD_LINES) / STALL_LEAD_LINES,
             "recounted": self.recounted / max(1, len(self.rewritten)),
             "more": float(more[1]),
             "more_again": float(all(more)),

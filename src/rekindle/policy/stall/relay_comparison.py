@@ -6,14 +6,18 @@ reason names what the relays show; a person can check it.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import msgspec
 
 from rekindle.documents.relay import Relay
 from rekindle.formats.counts import render_count
 from rekindle.formats.identifiers import to_one_line
-from rekindle.policy.settings.runtime_settings import HEADLINE_CHARACTERS, STALL_STUCK_FROM
+from rekindle.policy.settings.runtime_settings import (
+    HEADLINE_CHARACTERS,
+    STALL_STUCK_FROM,
+    STALL_TURNS,
+)
 from rekindle.policy.stall.pair_features import RelayPair, RelayReading, read_relay
 from rekindle.policy.stall.stall_weights import WEIGHTS
 from rekindle.policy.stall.verdict import StallKind, StallVerdict
@@ -42,28 +46,34 @@ def judge_readings(before: RelayReading, after: RelayReading) -> StallVerdict:
     pair = RelayPair(before, after)
     if not is_stuck(pair):
         about = _shorten_text(pair.now.head.text)
-        return StallVerdict(
-            StallKind.PROGRESS,
-            (_explain_progress(pair),),
-            about,
-            is_new=bool(pair.new_lines or pair.done),
-        )
+        return StallVerdict(StallKind.PROGRESS, (_explain_progress(pair),), about)
     return _judge_stuck(pair)
+
+
+def find_repetition(earlier: Sequence[RelayReading], current: RelayReading) -> StallVerdict | None:
+    """Return the verdict on a directive that came back after others, or None.
+
+    `earlier` holds the relays before the previous one, oldest first. If an agent alternates between
+    two directives, each cycle alone looks like progress.
+    """
+    for back, reading in enumerate(reversed(earlier[-STALL_TURNS + 1 :]), 2):
+        again = judge_readings(reading, current)
+        if again.is_stuck and again.is_equal:
+            words = f"the Next Action is the same as {back} cycles ago"
+            return msgspec.structs.replace(again, reasons=(words,))
+    return None
 
 
 def weigh_work(verdict: StallVerdict, work: str) -> StallVerdict:
     """Return the verdict on a cycle, given its relays' verdict and a description of its work.
 
-    Work does not turn a stuck relay into progress. But if the relays cannot be compared, or if
-    nothing in them is new, the work alone decides.
+    Work does not turn a stuck relay into progress. But if the relays cannot be compared, the work
+    alone decides.
     """
     if work and verdict.verdict != StallKind.PROGRESS:
         kind = StallKind.PROGRESS if verdict.verdict == StallKind.UNUSABLE else verdict.verdict
         reasons = (*verdict.reasons, f"but there was work: {work}")
         return msgspec.structs.replace(verdict, verdict=kind, reasons=reasons)
-    if verdict.verdict == StallKind.PROGRESS and not work and not verdict.is_new:
-        reasons = ("the relay says nothing new, and there is no visible work",)
-        return msgspec.structs.replace(verdict, verdict=StallKind.STALLED, reasons=reasons)
     return verdict
 
 

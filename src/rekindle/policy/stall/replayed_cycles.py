@@ -20,7 +20,7 @@ from rekindle.policy.progress.work_progress import describe_work, list_artefact_
 from rekindle.policy.relay.claimed_end import reports_all_done
 from rekindle.policy.settings.runtime_settings import StallSettings
 from rekindle.policy.stall.pair_features import RelayReading, read_relay
-from rekindle.policy.stall.relay_comparison import judge_readings, weigh_work
+from rekindle.policy.stall.relay_comparison import find_repetition, judge_readings, weigh_work
 from rekindle.policy.stall.stall_response import decide_after_cycle, measure_ladder
 from rekindle.policy.stall.verdict import StallKind, StallVerdict
 
@@ -67,6 +67,7 @@ class _History:
     def __init__(self) -> None:
         self._cycles: list[CycleEnded] = []
         self._signs: list[WorkSigns] = []
+        self._readings: list[RelayReading] = []
         self._number = 0
 
     def add(
@@ -79,6 +80,9 @@ class _History:
         self._number += 1
         work = self._find_work(earlier, revision)
         verdict = judge_readings(before, after)
+        self._readings.append(before)
+        if verdict.verdict == StallKind.PROGRESS and not work:
+            verdict = find_repetition(self._readings[:-1], after) or verdict
         if work is None:
             # An unchanged relay is weaker evidence of a stall if work is not visible.
             verdict = msgspec.structs.replace(verdict, is_equal=False)

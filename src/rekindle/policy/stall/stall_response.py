@@ -253,7 +253,8 @@ def measure_ladder(cycles: Sequence[CycleEnded]) -> Ladder:
 def _is_working(cycle: CycleEnded) -> bool:
     """Return whether a cycle's work keeps the run from being paused."""
     waits_only = cycle.verdict == StallKind.WAITING and not cycle.has_own_work
-    return bool(cycle.evidence) and not waits_only
+    # The work of another agent in the same folder must not hide a wait that stays the same.
+    return bool(cycle.evidence) and not (waits_only and cycle.is_equal)
 
 
 def render_stall_notice(

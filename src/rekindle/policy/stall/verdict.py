@@ -27,8 +27,6 @@ class StallVerdict(msgspec.Struct, frozen=True):
     is_equal: bool = False
     """Whether the normalized directives are equal, not merely similar."""
 
-    is_new: bool = True
-    """Whether the current relay says anything that the previous one did not."""
     has_own_work: bool = False
     """Whether the relay may also list work that the agent can do without anyone else."""
 

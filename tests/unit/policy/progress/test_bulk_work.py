@@ -17,6 +17,14 @@ from rekindle.policy.progress.bulk_work import find_counted_work
         ("on 11/16/2025", "on 11/17/2025", ""),
         ("files a/1/2", "files a/2/2", ""),
         ("nothing", "3 of 40", ""),
+        ("Iteration 1/50", "Iteration 2/50", ""),
+        ("Attempt 3 of 100 failed", "Attempt 4 of 100 failed", ""),
+        ("3% done", "4.5% done", "4 of 100, up from 3"),
+        ("Remaining: 8,980 files", "Remaining: 8,960 files", "8,960 left, down from 8,980"),
+        ("12 files left", "12 files left", ""),
+        ("- [ ] lexer\n- [ ] parser", "- [x] lexer\n- [ ] parser", "1 checked items, up from 0"),
+        ("- [x] lexer", "- [x] lexer\n- [x] invented afterwards", ""),
+        ("1" * 5000 + "/" + "7" * 5000, "2" * 5000 + "/" + "7" * 5000, ""),
     ],
 )
 def test_a_counter_counts_if_it_grows_towards_the_same_total(before, after, expected):

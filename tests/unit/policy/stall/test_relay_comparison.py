@@ -214,16 +214,6 @@ def test_work_alone_decides_if_there_is_nothing_to_compare():
     assert "4 commits" in found.why
 
 
-def test_a_relay_that_only_drops_a_line_without_work_is_stalled():
-    """A cycle without work and without a new word climbs, although its list became shorter."""
-    before, after = "To do\n- lexer rules\n- parse tables", "To do\n- parse tables"
-    assert between(before, after).verdict is StallKind.PROGRESS
-    assert between(before, after, "1 commit").verdict is StallKind.PROGRESS
-    found = between(before, after, "")
-    assert found.verdict is StallKind.STALLED
-    assert "nothing new" in found.why
-
-
 def test_work_does_not_end_a_wait():
     """A person has to act: work beside the wait changes nothing about that."""
     assert between("Wait for Ann", "Wait for Ann", work="4 commits").verdict is StallKind.WAITING

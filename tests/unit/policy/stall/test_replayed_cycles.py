@@ -25,6 +25,18 @@ SAME = ["Port the parser"] * 5
         (["Waiting for Ann to sign\n- write the manual"] * 2, ("a.py",), ["notice"]),
         (["Write it", "DONE"], ("a.py",), ["finish"]),
         (["Write A", "Test B"], (), ["none"]),
+        (
+            ["Port the parser", "Write the notes"] * 3,
+            (),
+            ["none", "notice", "pause", "notice", "pause"],
+        ),
+        (["Continue writing the novel"] * 6, ("book.md",), ["none", "notice", *["none"] * 3]),
+        (["Waiting for Ann's key. Meanwhile write tests"] * 2, ("a.py",), ["notice"]),
+        (
+            [f"Add the {word} approval endpoint" for word in ("admin", "owner", "user", "client")],
+            ("src/a.py",),
+            ["none"] * 3,
+        ),
         (["Continue, 20 of 900 done", "Continue, 40 of 900 done"], (), ["none"]),
     ],
 )

@@ -118,7 +118,7 @@ def test_a_pause_says_what_and_why_and_has_no_brackets():
 
 
 def test_a_wait_beside_which_work_is_done_climbs_the_ladder():
-    worked = [cycle(n, "waiting", evidence="1 commit") for n in (1, 2, 3)]
+    worked = [cycle(n, "waiting", evidence="1 commit", is_equal=True) for n in (1, 2, 3)]
     assert after(*worked[:2]) == StartNextCycle()
     assert after(*worked).why == "waiting", "it needs an answer: another try would wait again"
     assert after(*worked, done=3, cap=3).why == "waiting"
