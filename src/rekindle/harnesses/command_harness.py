@@ -147,7 +147,8 @@ def classify(ended: ProcessResult) -> LaunchExit:
     if not launch_exit and not any(_FAILURE.search(line) for line in errors):
         # Some programs print errors on standard output.
         launch_exit = _explain_lines(
-            _select_last(item.text for item in ended.last if isinstance(item, AssistantText))
+            _select_last(item.text for item in ended.last if isinstance(item, AssistantText)),
+            is_output=True,
         )
     if launch_exit:
         return launch_exit
@@ -161,8 +162,11 @@ def _select_last(lines: Iterable[str]) -> list[str]:
     return [line for line in sentences if line and not _STEP.match(line)][-COMMAND_LAST_LINES:]
 
 
-def _explain_lines(lines: list[str]) -> LaunchExit | None:
-    """Return the exit for the last recognized line, with a reset time found near it."""
+def _explain_lines(lines: list[str], *, is_output: bool = False) -> LaunchExit | None:
+    """Return the exit for the last recognized line, with a reset time found near it.
+
+    A line of standard output must start as an error, because it may also be about the work.
+    """
     tested = [place for place, line in enumerate(lines) if _TEST_SUMMARY.search(line)]
     lines = lines[tested[-1] + 1 :] if tested else lines
     telling = {
@@ -170,6 +174,7 @@ def _explain_lines(lines: list[str]) -> LaunchExit | None:
         for place, line in enumerate(lines)
         # Join each line with the next, because a long sentence may be wrapped.
         if (place == len(lines) - 1 or not _TRIED_AGAIN.search(line))
+        and (not is_output or message_verdicts.starts_as_error(" ".join(lines[place : place + 2])))
         and (verdict := message_verdicts.find_verdict(" ".join(lines[place : place + 2])))
     }
     if not telling:

@@ -152,6 +152,74 @@ TALK = [
     "Implemented the quota exceeded dialog.",
     "Summary: the rate limiter allows 429 requests per minute.",
     "You've used 93% of your weekly limit · resets 12pm",
+    # reports of work
+    "Login required decorator added to 14 views",
+    "Bad gateway page added to nginx",
+    "Failure modes covered: 429, 503",
+    "Internal server error page redesigned",
+    "Service unavailable banner now has a close button",
+    "Rate limited endpoints documented in docs/api.md",
+    "Too many requests handler moved to middleware",
+    "Invalid API key test added",
+    "Invalid authentication flow now redirects to /login",
+    "OAuth token refresh implemented",
+    "OAuth error page translated into German",
+    "Payment required modal finished",
+    "Credit balance widget renders correctly",
+    "Insufficient funds check added to the transfer form",
+    "Authentication failed counter exported as a metric",
+    "Authentication page restyled",
+    "Authentication type selector works on mobile",
+    "Connection error toast added",
+    "Connection refused case is tested",
+    "Connection reset handling moved to client.py",
+    "Request timed out message shortened",
+    "Fetch failed state shown in the list view",
+    "Network error boundary added around the router",
+    "Socket hang up retried three times in client.js",
+    "Gateway timeout raised from 30 to 60 seconds in nginx.conf",
+    "Prompt is too long warning shown under the editor",
+    "Session token expired test is green",
+    "The session expired banner is now dismissible",
+    "Please log in button moved to the header",
+    "Please sign in page now uses the new layout",
+    "Not logged in users are redirected to the home page",
+    "API key missing check added to settings.py",
+    "Resource exhausted branch has full coverage",
+    "Overloaded: operators are now documented",
+    "Error pages written: 404, 429, 500, 503",
+    "Failed states covered: 401, 429",
+    "Status codes handled: 429, 500",
+    "Temporarily unavailable items are greyed out",
+    "No capacity available label added to the booking calendar",
+    "Failed to authenticate message reworded",
+    "Failed to refresh token path covered by a test",
+    "Exceeded rate limit responses now carry Retry-After",
+    "You are rate limited page added",
+    "Your request was throttled notice added to the docs",
+    "More credits button links to the billing page",
+    "Usage limit reached dialog implemented",
+    "Your credit balance page loads twice as fast",
+    "Unable to connect to database message improved",
+    "Stream disconnected event is now logged",
+    "Reconnecting... label added to the status bar",
+    "Login expired modal covered by a Cypress test",
+    "Credentials are expired check added to the CLI",
+    "Summary: bad gateway page added, login required decorator tested",
+    "Done: too many requests handler, invalid api key handler",
+    "TODO: rate limit exceeded page",
+    "Fixed: internal server error on empty form",
+    "Add login required decorator to views",
+    "Document rate limited endpoints",
+    "Test cases: 429 retry, 503 backoff",
+    "Error handling for 429 done",
+    "Exception classes added: RateLimitError, OverloadedError",
+    "Failed login attempts: 429",
+    "Error codes table updated (429, 503)",
+    "HTTP 429 responses now include Retry-After",
+    "429 Too Many Requests page added",
+    "503: added a maintenance page",
+    "Your session expired page is done",
     # source code
     "except openai.RateLimitError: retry()",
     "    raise RateLimitError('Rate limit exceeded')",
@@ -215,6 +283,38 @@ def test_a_mention_explains_nothing(text):
     assert classify("command", text).kind == "crash"
     said = ProcessResult(code=1, session="x", last=(AssistantText(text),))
     assert command_harness.classify(said).kind == "crash"
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("The page now shows this: Rate limit exceeded.", "crash"),
+        ("The button says (not logged in)", "crash"),
+        ("I checked the log. Too many requests.", "crash"),
+        ("Rate limit exceeded.", "limit"),
+        ("error: not logged in", "auth"),
+        ("fatal: Authentication failed for the API", "auth"),
+        ("API Error: 529 Overloaded", "overload"),
+        ("HTTP 429: slow down", "limit"),
+        ('{"error": {"type": "rate_limit_error"}}', "limit"),
+    ],
+)
+def test_a_line_of_standard_output_must_start_as_an_error(text, kind):
+    said = ProcessResult(code=1, session="x", last=(AssistantText(text),))
+    assert command_harness.classify(said).kind == kind
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("Error: Invalid API key supplied in the header", "auth"),
+        ("Invalid API key provided: sk-x", "auth"),
+        ("API error: bad gateway at the edge", "overload"),
+        ("Error: too many requests in the last minute", "limit"),
+    ],
+)
+def test_an_error_may_continue_after_its_sentence(text, kind):
+    assert classify("command", text).kind == kind
 
 
 @pytest.mark.parametrize("harness", HARNESSES)
