@@ -162,11 +162,12 @@ def test_a_loop_that_repeats_itself_is_told_once_then_paused(loop):
     loop.assert_kept()
 
 
-def test_the_same_directive_with_work_is_not_a_stall(loop):
+def test_the_same_directive_with_work_is_told_once_and_never_paused(loop):
     same = relay("Write the lexer, one rule after the other")
     loop.play(*([bash(f"echo x > {thing}.py"), loop.writes(same)] for thing in THINGS[:4]))
     loop.run("--cycles", "4")
-    assert loop.verdicts == ["", "progress", "progress", "progress"]
+    assert loop.verdicts == ["", "stalled", "stalled", "stalled"]
+    assert [SIGNAL in opening for opening in loop.openings] == [False, False, False, True]
 
 
 def test_a_loop_that_only_rewords_is_recorded_told_and_paused(loop):
