@@ -90,7 +90,7 @@ def is_stuck(pair: RelayPair, measure: Callable[[dict[str, float]], float] = mea
     """
     if pair.has_moved_while_waiting or (pair.find_wait() is None and _find_step(pair)):
         return False
-    if pair.is_reworded:
+    if pair.is_reworded or (pair.reports_finish and not pair.lists_own_work):
         return True
     return measure(pair.measure()) >= STALL_STUCK_FROM
 
