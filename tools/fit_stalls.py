@@ -179,9 +179,7 @@ def select(family: str) -> list[tuple[Pair, bool]]:
 def count_waits(judged: list[tuple[Pair, bool]]) -> tuple[int, int]:
     """Return how many blocked pairs are recognized as waiting, and how many there are."""
     blocked = [(pair, found) for pair, found in judged if pair.label == "blocked"]
-    return sum(found and pair.relays.find_wait() is not None for pair, found in blocked), len(
-        blocked
-    )
+    return sum(found and pair.relays.wait is not None for pair, found in blocked), len(blocked)
 
 
 def render_table() -> str:

@@ -22,9 +22,10 @@ from rekindle.policy.progress.work_progress import (
 from rekindle.policy.projection.projection import Projection
 from rekindle.policy.relay import convergence, decision_ledger
 from rekindle.policy.relay.claimed_end import reports_all_done
+from rekindle.policy.relay.decision_ledger import DecisionChanges
 from rekindle.policy.settings.runtime_settings import STALL_TURNS
 from rekindle.policy.stall.pair_features import read_relay
-from rekindle.policy.stall.relay_comparison import compare_relays, find_repetition
+from rekindle.policy.stall.relay_comparison import compare_relays, find_repetition, reports_end
 from rekindle.policy.stall.stall_response import LastReview
 from rekindle.policy.stall.verdict import StallKind, StallVerdict
 from rekindle.system.git.work_status import GitStatus
@@ -32,6 +33,15 @@ from rekindle.thresholds.texts import DID_CHARACTERS
 
 _NONE = relays.parse("")
 _CLAIMED = "the agent reports that the work is done"
+
+
+class CycleWork(msgspec.Struct, frozen=True):
+    files: list[str]
+    """Files that changed since the cycle began."""
+    signs: WorkSigns
+    words: str
+    """Description of the work, or "" if there was none."""
+    decisions: DecisionChanges
 
 
 class CycleJudge:
@@ -56,8 +66,8 @@ class CycleJudge:
         committed = now.documents.get("relay")
         before, after = self.relay(now.began.relay), self.read_current_relay(now)
         tree = GitStatus(self._agent.folder)
-        changed = decision_ledger.compare_decisions(before or _NONE, after or _NONE)
-        files, signs, work = self._find_work(now, before, after)
+        found = self._find_work(now, before, after)
+        files, signs, work = found.files, found.signs, found.words
         earlier = _list_earlier_signs(now)
         is_literal = self._ports.settings.runtime.stall.identical and _is_identical(before, after)
         if is_literal:
@@ -101,7 +111,7 @@ class CycleJudge:
             evidence=work,
             topic=topic,
             owed=self._find_owed(now, topic, before, after, files, constant=constant),
-            redebated="\n".join(cycle.words for cycle in changed.redebated),
+            redebated="\n".join(cycle.words for cycle in found.decisions.redebated),
             until=until.verdict,
             until_words=until.words,
             claimed=claimed,
@@ -112,17 +122,14 @@ class CycleJudge:
         )
 
     def reports_end(self, now: Projection, relay: Relay, how: str) -> bool:
-        """Return whether a relay reports that all the work is done.
-
-        If it does so only in the style of a status report, the cycle must also show no work.
-        """
-        if reports_all_done(relay):
-            return True
+        """Return whether a cycle's relay reports that all the work is done."""
         before = self.relay(now.began.relay)
         if before is None or how == "carried":
-            return False
-        is_finished = compare_relays(before, relay).verdict == StallKind.FINISHED
-        return is_finished and not self._find_work(now, before, relay)[2]
+            return reports_all_done(relay)
+        verdict = compare_relays(before, relay)
+        is_finished = verdict.verdict == StallKind.FINISHED
+        work = self._find_work(now, before, relay).words if is_finished else ""
+        return reports_end(relay, verdict, work)
 
     def read_current_relay(self, now: Projection) -> Relay | None:
         committed = now.documents.get("relay")
@@ -136,10 +143,8 @@ class CycleJudge:
         except DocumentError:
             return None  # agents can write to the archive, so this file may be invalid
 
-    def _find_work(
-        self, now: Projection, before: Relay | None, after: Relay | None
-    ) -> tuple[list[str], WorkSigns, str]:
-        """Return the files that changed since the cycle began, the signs of work, and its text."""
+    def _find_work(self, now: Projection, before: Relay | None, after: Relay | None) -> CycleWork:
+        """Return the work since the cycle began."""
         began, tree = now.began, GitStatus(self._agent.folder)
         files, committed = list_changed_files(tree, self._agent.folder, began.head, began.at)
         decisions = decision_ledger.compare_decisions(before or _NONE, after or _NONE)
@@ -150,11 +155,8 @@ class CycleJudge:
             decisions=len(decisions.added),
         )
         texts = [relays.render(relay) if relay else "" for relay in (before, after)]
-        return (
-            files,
-            signs,
-            describe_work(signs, _list_earlier_signs(now), find_counted_work(*texts)),
-        )
+        words = describe_work(signs, _list_earlier_signs(now), find_counted_work(*texts))
+        return CycleWork(files, signs, words, decisions)
 
     def _judge_relays(
         self,

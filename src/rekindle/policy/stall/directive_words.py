@@ -69,7 +69,6 @@ _NEEDS_PERSON = re.compile(
         {_PEOPLE} \ [^.;,]{{0,24}} (?<![a-z])
           (?:(?:must|should|ha(?:s|ve)\ to|needs?\ to|to|can|may|will) \ (?:first\ )? {_ACT}
           |action|execution|approval|decision|direction|sign-?off|input|is\ required)
-      | {_PEOPLE} (?:\ tasks?)? \s? [:：]
       | {_PEOPLE}-(?:led|only|gated|blocked|dependent|required)
       | (?:needs?|requir(?:es?|ing)|needed\ from|asks?|from|by|missing|lacks?|without|for)
           \ (?:the\ |an?\ |your\ |explicit\ |manual\ ){{0,2}} {_PEOPLE} (?:'s)? \ {_GIFT}
@@ -106,7 +105,7 @@ _HOLDS = re.compile(
 )
 _MEANWHILE = re.compile(
     r"(?<![a-z])(?:meanwhile|in the meantime|until then|while (?:we )?(?:a?wait|blocked))(?![a-z])"
-    r"|同时|期间|[.;。；]\s*(?:{work})".replace("{work}", _WORKS),
+    rf"|同时|期间|[.;。；]\s*(?:{_WORKS})",
     re.IGNORECASE,
 )
 _IDLE = re.compile(

@@ -6,6 +6,7 @@ not change the verdict: stuck agents change files too. It decides how Rekindle r
 """
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from itertools import islice
 
 import msgspec
@@ -73,7 +74,7 @@ class RelayPair:
         self.new = _select_unmatched(now.open, was.open)
         self.done = _select_unequal(now.done, was.done)
         known = {line.plain for _, line in before.lines}
-        self.new_lines = [text for text, line in after.lines if line.plain not in known]
+        self.new_lines = [line for _, line in after.lines if line.plain not in known]
         written = {text for text, _ in before.lines}
         self.rewritten = [(text, line) for text, line in after.lines if text not in written]
         self.recounted = sum(line.plain in known for _, line in self.rewritten)
@@ -92,8 +93,8 @@ class RelayPair:
         if self.done or self.gone or len(self.new_lines) > STALL_LEAD_LINES:
             return False
         earlier = [line for _, line in self.before.lines]
-        added = [line for text, line in self.after.lines if text in self.new_lines]
-        return all(_is_among(line, earlier) for line in added) and not self.find_reported_task()
+        is_known = all(_is_among(line, earlier) for line in self.new_lines)
+        return is_known and not self.reported_task
 
     @property
     def has_moved_while_waiting(self) -> bool:
@@ -101,9 +102,9 @@ class RelayPair:
         is_new = not self.was.tasks.issuperset(find_tasks(self.now.head.text))
         waits_for_more = is_new and directive_words.is_wait(self.was.head.text)
         own = self.was.unattended and any(line in self.now.unattended for line in self.new)
-        return waits_for_more or bool(own) or self.find_ticked() is not None
+        return waits_for_more or bool(own) or self.ticked is not None
 
-    @property
+    @cached_property
     def likeness(self) -> float:
         """Return how similar the two requests are, from 0 to 1."""
         return measure_likeness(*self.bodies)
@@ -113,7 +114,8 @@ class RelayPair:
         """Return the open lines that count as the request's subject."""
         return self.now.open[:STALL_LEAD_LINES]
 
-    def find_other_names(self) -> list[str]:
+    @cached_property
+    def other_names(self) -> list[str]:
         """Return the tasks that the directive now names first, but did not before."""
         was, now = self.was.names, self.now.names
         if not was and self.was.asks_to_continue and self.now.asks_to_continue:
@@ -121,23 +123,27 @@ class RelayPair:
         new = [name for name in now if name not in was]
         return new or (now[:1] if was[:1] != now[:1] and was and now else [])
 
-    def find_swapped_word(self) -> str:
+    @cached_property
+    def swapped_word(self) -> str:
         """Return the word that names another subject in the same request, or ""."""
         if self.was.asks_to_continue and self.now.asks_to_continue:
             return ""
         return find_swapped_word(self.was.head.plain, self.now.head.plain)
 
-    def find_reported_task(self) -> str:
+    @cached_property
+    def reported_task(self) -> str:
         """Return the line that newly reports a task as done, or ""."""
         known = {name for name, _ in _find_done_tasks(self.before)}
         done = (line for name, line in _find_done_tasks(self.after) if name not in known)
         return next(done, "")
 
-    def find_ticked(self) -> DirectiveLine | None:
+    @cached_property
+    def ticked(self) -> DirectiveLine | None:
         """Return an item that was open before and is done now, or None."""
         return next((done for done in self.done if _is_among(done, self.gone)), None)
 
-    def find_wait(self) -> DirectiveLine | None:
+    @cached_property
+    def wait(self) -> DirectiveLine | None:
         """Return the first line that waits for a person or an event, or None."""
         waits = [line for line in self.lead if directive_words.mentions_wait(line.text)]
         idles = [line for line in self.lead[:1] if directive_words.starts_idle(line.text)]
@@ -149,7 +155,7 @@ class RelayPair:
         head = self.now.head.text
         return directive_words.is_wait(head) or directive_words.starts_idle(head)
 
-    @property
+    @cached_property
     def lists_own_work(self) -> bool:
         """Return whether the relay asks for work that needs no one else."""
         return any(
@@ -164,7 +170,7 @@ class RelayPair:
             for line in self.now.open
         )
 
-    @property
+    @cached_property
     def reports_finish(self) -> bool:
         """Return whether the relay reports the end of all the work, or that nothing is left."""
         if self.after.relay is not None and reports_all_done(self.after.relay):
@@ -180,20 +186,17 @@ class RelayPair:
         """Return the features by name."""
         was, now = self.was, self.now
         more = [directive_words.asks_for_more(ask.head.text) for ask in (was, now)]
-        done_lines = sum(
-            directive_words.is_ticked(text) or directive_words.says_done(text)
-            for text, _ in self.rewritten
-        )
+        done_lines = sum(directive_words.says_done(text) for text, _ in self.rewritten)
         is_shorter = bool(self.gone) and not self.new and len(now.open) < len(was.open)
         return {
             "same_head": measure_likeness(was.head.plain, now.head.plain),
             "same_body": self.likeness,
             "is_equal": float(self.bodies[0] == self.bodies[1]),
-            "new_name": float(bool(self.find_other_names())),
-            "reported": float(bool(self.find_reported_task())),
+            "new_name": float(bool(self.other_names)),
+            "reported": float(bool(self.reported_task)),
             "shorter": float(is_shorter),
             "gone": len(self.gone) / len(was.open),
-            "ticked": float(self.find_ticked() is not None),
+            "ticked": float(self.ticked is not None),
             "done_lines": min(done_lines, STALL_LEAD_LINES) / STALL_LEAD_LINES,
             "recounted": self.recounted / max(1, len(self.rewritten)),
             "more": float(more[1]),

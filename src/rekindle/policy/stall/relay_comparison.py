@@ -1,6 +1,6 @@
 """Compare two consecutive relays to decide whether the loop made progress between them.
 
-`pair_features` measures the change in about 20 numbers, and `stall_weights` weighs them. If their
+`pair_features` measures the change in 18 numbers, and `stall_weights` weighs them. If their
 sum shows no progress, the relay is, in this order, finished, waiting, a treadmill or stalled. The
 reason names what the relays show; a person can check it.
 """
@@ -13,6 +13,7 @@ import msgspec
 from rekindle.documents.relay import Relay
 from rekindle.formats.counts import render_count
 from rekindle.formats.identifiers import to_one_line
+from rekindle.policy.relay.claimed_end import reports_all_done
 from rekindle.policy.settings.runtime_settings import (
     HEADLINE_CHARACTERS,
     STALL_STUCK_FROM,
@@ -77,6 +78,16 @@ def weigh_work(verdict: StallVerdict, work: str) -> StallVerdict:
     return verdict
 
 
+def reports_end(relay: Relay | None, verdict: StallVerdict, work: str | None) -> bool:
+    """Return whether a relay reports that all the work is done.
+
+    If it does so only in the style of a status report, the cycle must also show no work.
+    """
+    if relay is not None and reports_all_done(relay):
+        return True
+    return verdict.verdict == StallKind.FINISHED and not work
+
+
 def measure_stuck(features: dict[str, float]) -> float:
     """Return how likely it is that two relays show no progress, from 0 to 1."""
     total = WEIGHTS["bias"] + sum(WEIGHTS[name] * value for name, value in features.items())
@@ -88,7 +99,7 @@ def is_stuck(pair: RelayPair, measure: Callable[[dict[str, float]], float] = mea
 
     `measure` weighs the features of pairs for which neither answer is certain.
     """
-    if pair.has_moved_while_waiting or (pair.find_wait() is None and _find_step(pair)):
+    if pair.has_moved_while_waiting or (pair.wait is None and _find_step(pair)):
         return False
     if pair.is_reworded or (pair.reports_finish and not pair.lists_own_work):
         return True
@@ -96,7 +107,7 @@ def is_stuck(pair: RelayPair, measure: Callable[[dict[str, float]], float] = mea
 
 
 def _judge_stuck(pair: RelayPair) -> StallVerdict:
-    about, wait = _shorten_text(pair.now.head.text), pair.find_wait()
+    about, wait = _shorten_text(pair.now.head.text), pair.wait
     if pair.reports_finish and not pair.lists_own_work:
         kind, reason = StallKind.FINISHED, f"reports that the work is finished: {about}"
     elif wait is not None:
@@ -119,11 +130,11 @@ def _is_more_of_the_same(pair: RelayPair) -> bool:
 
 def _find_step(pair: RelayPair) -> str:
     """Describe a step that is certainly progress, or return "" if there is none."""
-    if done := pair.find_ticked():
+    if done := pair.ticked:
         return f"done: {_shorten_text(done.text)}"
-    if names := pair.find_other_names():
+    if names := pair.other_names:
         return f"names another task: {', '.join(dict.fromkeys(names[:3]))}"
-    word = pair.find_swapped_word()
+    word = pair.swapped_word
     return f"asks for the same work on another subject: {word}" if word else ""
 
 
@@ -134,7 +145,7 @@ def _explain_progress(pair: RelayPair) -> str:
         return f"no longer requested: {_shorten_text(pair.gone[0].text)}"
     if pair.new:
         return f"asks for different work: {_shorten_text(pair.new[0].text)}"
-    if reported := pair.find_reported_task():
+    if reported := pair.reported_task:
         return f"asks for the same work, but reports: {_shorten_text(reported.lstrip('#>*- '))}"
     return f"the relay has {render_count(len(pair.new_lines), 'new line')}"
 

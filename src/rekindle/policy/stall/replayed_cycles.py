@@ -13,15 +13,18 @@ from itertools import pairwise
 import msgspec
 
 from rekindle.documents.events import CycleEnded, WorkSigns
-from rekindle.documents.relay import Relay
 from rekindle.policy.exits.restart import EnterSafeMode, StopRun
 from rekindle.policy.progress.bulk_work import find_counted_work
 from rekindle.policy.progress.work_progress import describe_work, list_artefact_names
-from rekindle.policy.relay.claimed_end import reports_all_done
 from rekindle.policy.settings.runtime_settings import StallSettings
 from rekindle.policy.stall.pair_features import RelayReading, read_relay
-from rekindle.policy.stall.relay_comparison import find_repetition, judge_readings, weigh_work
-from rekindle.policy.stall.stall_response import decide_after_cycle, measure_ladder
+from rekindle.policy.stall.relay_comparison import (
+    find_repetition,
+    judge_readings,
+    reports_end,
+    weigh_work,
+)
+from rekindle.policy.stall.stall_response import decide_after_cycle, find_notice
 from rekindle.policy.stall.verdict import StallKind, StallVerdict
 
 _NEVER = datetime(1970, 1, 1, tzinfo=UTC)
@@ -98,7 +101,7 @@ class _History:
             is_equal=verdict.is_equal,
             has_own_work=verdict.has_own_work,
             evidence=work or "",
-            claimed=_reports_end(after.relay, verdict, work),
+            claimed=reports_end(after.relay, verdict, work),
         )
         self._cycles.append(cycle)
         action = self._choose_action(cycle)
@@ -126,13 +129,4 @@ class _History:
             return ReplayAction.FINISH
         if isinstance(decision, EnterSafeMode):
             return ReplayAction.PAUSE
-        waits = cycle.verdict == StallKind.WAITING and cycle.has_own_work
-        is_noticed = waits or measure_ladder(self._cycles).is_noticed
-        return ReplayAction.NOTICE if is_noticed else ReplayAction.NONE
-
-
-def _reports_end(relay: Relay | None, verdict: StallVerdict, work: str | None) -> bool:
-    """Return whether the loop would have ended with this relay."""
-    if relay is not None and reports_all_done(relay):
-        return True
-    return verdict.verdict == StallKind.FINISHED and not work
+        return ReplayAction.NOTICE if find_notice(self._cycles) else ReplayAction.NONE

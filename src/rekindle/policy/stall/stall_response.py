@@ -21,6 +21,7 @@ turn one pause of a series into a notice, or pause a run whose cycles change not
 
 from collections.abc import Mapping, Sequence
 from itertools import takewhile
+from typing import Literal
 
 import msgspec
 
@@ -55,6 +56,7 @@ NOTICE_RUNG = 2
 PAUSE_RUNG = 3
 _TELL_SWITCH = "`runtime: stall: tell: false` disables this notice"
 _SIGNAL = "STALL DETECTED: previous cycle produced same next action. You must change approach."
+_OWN_WORK = "Continue with the work that needs no one else, and keep the wait in the relay."
 _IF_DONE = "If the work is done, write only DONE as the Next Action."
 _FEW, _SOME = 5, 3
 
@@ -260,19 +262,36 @@ def _is_working(cycle: CycleEnded) -> bool:
 def render_stall_notice(
     ended: Mapping[int, CycleEnded], since: int, settings: StallSettings
 ) -> str:
-    """Return the stall notice for the next cycle, or "" if the run is not stalled."""
+    """Return the notice of a stall or a wait for the next cycle, or "" if there is none."""
     cycles = _select_cycles_since(ended, since)
     if not settings.tell or not cycles:
         return ""
     last = cycles[-1]
-    if not measure_ladder(cycles).is_noticed and not is_pause_softened(last):
-        return ""
+    match find_notice(cycles):
+        case "":
+            return ""
+        case "wait":
+            wait = f"In this work, a person must act first: {last.about or last.words}"
+            return f"{wait}\n{_OWN_WORK}\n{_TELL_SWITCH}"
+        case "stall":
+            repeated = f"Repeated: {last.about}" if last.about else ""
+            parts = [_SIGNAL, repeated, f"Why: {last.words}", _name_step(last), _IF_DONE]
+            return "\n".join(part for part in [*parts, _TELL_SWITCH] if part)
+
+
+def find_notice(cycles: Sequence[CycleEnded]) -> Literal["", "stall", "wait"]:
+    """Return which notice the next cycle gets after these cycles, or ""."""
+    last = cycles[-1]
     if last.verdict == StallKind.PROGRESS or last.claimed:
         return ""  # other notices cover the topic and `until:`
-    repeated = f"Repeated: {last.about}" if last.about else ""
-    parts = [_SIGNAL, repeated, f"Why: {last.words}", _name_step(last), _IF_DONE]
-    parts.append(_TELL_SWITCH)
-    return "\n".join(part for part in parts if part)
+    if measure_ladder(cycles).is_noticed or is_pause_softened(last):
+        return "stall"
+    is_new = _waits_beside_work(last) and not any(map(_waits_beside_work, cycles[-2:-1]))
+    return "wait" if is_new else ""
+
+
+def _waits_beside_work(cycle: CycleEnded) -> bool:
+    return cycle.verdict == StallKind.WAITING and cycle.has_own_work
 
 
 def _name_step(last: CycleEnded) -> str:

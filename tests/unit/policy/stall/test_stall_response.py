@@ -409,3 +409,15 @@ def test_a_wait_beside_own_work_does_not_pause_at_once():
         cycle(number, "waiting", has_own_work=True, evidence="1 commit") for number in range(1, 9)
     ]
     assert isinstance(after(*working), StartNextCycle)
+
+
+def test_a_wait_beside_own_work_is_told_once():
+    """The notice does not speak of a stall: the agent should go on with its own work."""
+    waits = [
+        cycle(number, "waiting", has_own_work=True, evidence="1 commit", about="Ann's key")
+        for number in (1, 2)
+    ]
+    told = notice(waits[0])
+    assert "a person must act first: Ann's key" in told
+    assert SIGNAL not in told
+    assert "a person must act first" not in notice(*waits)
