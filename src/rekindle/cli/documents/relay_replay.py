@@ -47,9 +47,9 @@ _MEANINGS = {
     StallKind.UNUSABLE: "there is no next action to compare",
 }
 _REACTIONS = {
-    ReplayAction.NOTICE: "\nRekindle would have sent a notice to the agent",
-    ReplayAction.PAUSE: "\nRekindle would have paused the agent",
-    ReplayAction.FINISH: "\nRekindle would have ended the run",
+    ReplayAction.NOTICE: "Rekindle would have sent a notice to the agent",
+    ReplayAction.PAUSE: "Rekindle would have paused the agent",
+    ReplayAction.FINISH: "Rekindle would have ended the run",
 }
 
 
@@ -97,7 +97,7 @@ def _print_page(
         name = style_text(f"{kind:<9}", fg=_COLOURS.get(kind))
         echo("  ", name, f" {count:>6,}  {count / len(verdicts):>4.0%}  {_MEANINGS[kind]}")
     if not kinds.keys() - {StallKind.UNUSABLE}:
-        echo("\nNothing to compare: no two consecutive relays have a `## Next Action`.")
+        echo("\nNothing to compare: no two consecutive relays have a next action.")
     elif stuck:
         _print_stuck(past, verdicts, stuck)
     else:
@@ -107,6 +107,8 @@ def _print_page(
 
 def _print_actions(cycles: Sequence[ReplayedCycle]) -> None:
     """Print how Rekindle would have reacted, with the cycles of each reaction."""
+    if any(cycle.action in _REACTIONS for cycle in cycles):
+        echo()
     for action, meaning in _REACTIONS.items():
         places = [str(place + 1) for place, cycle in enumerate(cycles) if cycle.action == action]
         if places:
