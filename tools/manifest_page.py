@@ -311,6 +311,7 @@ fleet:
   namespace: trading
   pool: gpu
   heartbeat_timeout: 75s
+  fold_seconds: 10m
   tls: {ca: certs/ca.pem, cert: certs/host.pem, key: certs/host.key, server_name: engine}
   api_key: $ENGINE_KEY
   codec: {keys: [$NEW_KEY, $OLD_KEY], strict: true}

@@ -11,7 +11,6 @@ import msgspec
 
 from rekindle.policy.settings.runtime_settings import (
     FLEET_BEAT_SHARE,
-    FLEET_FOLD_SECONDS,
     FLEET_HISTORY_EVENTS,
     FleetSettings,
 )
@@ -68,7 +67,7 @@ class Load(msgspec.Struct, frozen=True):
     figures: Figures
     agents: int
     heartbeat: float = float(FleetSettings().heartbeat_timeout)
-    fold: float = FLEET_FOLD_SECONDS
+    fold: float = float(FleetSettings().fold_seconds)
 
     @property
     def running(self) -> float:
@@ -216,9 +215,9 @@ def _loads(loads: Sequence[Load]) -> str:
 
 def _changed(figures: Figures) -> str:
     usual = Load(figures, 1_000_000)
-    slower = msgspec.structs.replace(usual, heartbeat=300.0, fold=300.0)
+    slower = msgspec.structs.replace(usual, heartbeat=300.0, fold=900.0)
     return _table(
-        ("1,000,000 agents", "default", "both at 5 minutes"),
+        ("1,000,000 agents", "default", "5 and 15 minutes"),
         [
             ("heartbeats/s", _amount(usual.beats), _amount(slower.beats)),
             ("updates/s, maximum", _amount(usual.updates), _amount(slower.updates)),

@@ -265,7 +265,9 @@ class SupervisorPorts(msgspec.Struct, frozen=True):
     stops: Callable[[], bool] = bool
     """Returns whether to stop. Polled while waiting for a program's answer."""
     fold_every: float = FOLD_EVERY_SECONDS
-    """Maximum number of seconds between inbox folds."""
+    """Maximum number of seconds between two looks at the inbox."""
+    reports_wait: float = 0.0
+    """Maximum number of seconds that hook reports may wait in the inbox."""
     windows: Callable[[], Mapping[str, int]] = dict
     """Returns the context-window sizes of the CLI's models, in tokens."""
     work: Callable[[], str] = str

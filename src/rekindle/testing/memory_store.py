@@ -65,6 +65,7 @@ class MemoryFolder:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.run = path / "run"
+        self.state = path / "state.json"
         self.transcripts = path / "transcripts"
         self.clean_exit = MemoryMarker()
         self.fresh = MemoryMarker()
@@ -112,6 +113,8 @@ class MemoryView(msgspec.Struct, frozen=True):
     """Records in the inbox: acknowledged, but not folded yet."""
     proposed: None = None
     """Relays are never waiting to be committed."""
+    unreadable: int = 0
+    """Number of unreadable records, which a store in memory never has."""
     condition: str = "sealed"
     is_tampered: bool = False
 

@@ -11,11 +11,23 @@ CONNECT_AGAIN_SECONDS = declare_threshold(
     "seconds",
     "Interval at which a host retries the connection to an engine that is down.",
 )
-FLEET_FOLD_SECONDS = declare_threshold(
-    30.0,
-    "fleet.fold_seconds",
+FLEET_INBOX_SECONDS = declare_threshold(
+    5.0,
+    "fleet.inbox_seconds",
     "seconds",
-    "Minimum time between a host's folds of hook reports. Each fold costs a call to the engine.",
+    "Interval at which a host looks for hook reports that may not wait for `fleet.fold_seconds`.",
+)
+FLEET_REPORTS_HELD = declare_threshold(
+    500,
+    "fleet.reports_held",
+    "count",
+    "Maximum number of hook reports that wait on a host. It reads all of them at each look.",
+)
+FLEET_SPENDING_SHARE = declare_threshold(
+    0.05,
+    "fleet.spending_share",
+    "share",
+    "Increase in a run's cost or tokens that a host records immediately, as a share of the limit.",
 )
 FLEET_EVENTS_KEPT = declare_threshold(
     60, "fleet.events_kept", "count", "Number of log lines that the engine keeps for each agent."

@@ -208,6 +208,7 @@ def make_steps(
     interruption: Interruption,
     *,
     fold_every: float,
+    reports_wait: float = 0.0,
 ) -> SupervisorSteps:
     """Return a supervisor's steps on this host. The fleet decides when to run them."""
     agent = _make_agent(project, store, name, ())
@@ -215,7 +216,7 @@ def make_steps(
     world = _make_ports(
         project, store, agent, tell=tell, notifier=notifier, interruption=interruption
     )
-    world = msgspec.structs.replace(world, fold_every=fold_every)
+    world = msgspec.structs.replace(world, fold_every=fold_every, reports_wait=reports_wait)
     return SupervisorSteps(agent, world, _make_end_ports(lambda: project, store, agent, world))
 
 

@@ -18,11 +18,12 @@ from rekindle.flows.supervision.supervisor_steps import SupervisorSteps
 from rekindle.policy.exits.restart import WaitUntil
 from rekindle.policy.exits.session_choice import ResumeSession, StartFresh, choose_session
 from rekindle.policy.projection.sessions import select_cycle_launches
-from rekindle.policy.settings.runtime_settings import FLEET_FOLD_SECONDS, STOP_SECONDS
+from rekindle.policy.settings.runtime_settings import STOP_SECONDS, FleetSettings
 from rekindle.policy.supervision.next_move import select_open_launches
 from rekindle.policy.supervision.run_moves import CloseCycle, HandOff
 from rekindle.system.processes import stop_signals
 from rekindle.system.processes.child_processes import Interruption
+from rekindle.thresholds.fleet_limits import FLEET_INBOX_SECONDS
 from rekindle.wiring import brief_setup
 from rekindle.wiring import supervisor_setup as wiring
 
@@ -65,7 +66,8 @@ def _run_steps(here: HostedAgent, order: HostOrder, interruption: Interruption) 
         order.agent,
         here.tell,
         interruption,
-        fold_every=FLEET_FOLD_SECONDS,
+        fold_every=FLEET_INBOX_SECONDS,
+        reports_wait=float((here.project.settings.fleet or FleetSettings()).fold_seconds),
     )
     # Until the launch's end is recorded, the engine cannot know which wait applies.
     is_first = all(launch.exit for launch in select_open_launches(steps.log.known()))

@@ -28,6 +28,7 @@ from rekindle.flows.launches.output_transcript import OutputTranscriber
 from rekindle.flows.launches.process_output import ProcessOutput
 from rekindle.flows.launches.progress_bounds import ProgressGuard
 from rekindle.flows.launches.repetition_watch import RepetitionWatch
+from rekindle.flows.launches.report_delay import ReportDelay
 from rekindle.flows.launches.spend_meter import SpendMeter
 from rekindle.flows.launches.transcript_turns import TranscriptTurns
 from rekindle.flows.supervisor_ports import AgentSpec, SupervisorPorts, TroubleReport
@@ -76,13 +77,15 @@ class ProcessFollower:
         """
         self._is_end_requested = False
         self._asked_at = 0.0
-        self._folded_at = world.elapsed()
+        self._looked_at = world.elapsed()
+        self._delay = ReportDelay(agent, world)
         self._hang = HangWatch(origin, agent, world, child, watched)
         self._reporter = OutputReporter(agent, world, watched)
         self._turns = TranscriptTurns(agent, watched, meter)
         self.repetition = RepetitionWatch(origin, agent, world, gauge)
         self._transcript = ""
-        self._heard: object = None
+        self._heard_at = 0.0
+        """Unix time of the last activity that hooks reported."""
         self._noted_turns = 0
         """Number of turns whose cost is already in the log."""
         if origin.resumes:
@@ -117,9 +120,9 @@ class ProcessFollower:
                 self._take_line(line, now)
             else:
                 self._reporter.report_running_calls(now)
-                if now - self._folded_at >= self._fold_interval():
-                    self._folded_at = now
-                    self._fold_inbox(now)
+                if now - self._looked_at >= self._fold_interval():
+                    self._looked_at = now
+                    self._read_inbox(now)
                 is_ending = self.ending is not None
                 if exited := self._hang.check(now, self._transcript, is_ending=is_ending):
                     self._end_process(exited)
@@ -247,21 +250,18 @@ class ProcessFollower:
             self._end_process(exited)
 
     def _fold_interval(self) -> float:
-        """Return the seconds between folds; fewer while the transcript's path is unknown."""
+        """Return the seconds between checks; fewer while the transcript's path is unknown."""
         is_blind = self._agent.budget is not None and self._agent.harness.CAN.hooks
         is_blind = is_blind or self._gauge.needs_transcript
         return TICK_SECONDS if is_blind and not self._transcript else self._ports.fold_every
 
-    def _fold_inbox(self, now: float) -> None:
-        """Fold hook records into the log. A full disk must not stop the agent."""
+    def _read_inbox(self, now: float) -> None:
+        """Act on the records in the inbox. Fold them if they may not wait.
+
+        A full disk must not stop the agent.
+        """
         try:
-            with self._ports.store.writer(self._agent.name) as writer:
-                writer.fold()
-                self._record_turns(writer.projection, writer.append)
-                if self._transcribe is not None and (sign := self._transcribe.sign()):
-                    writer.append(sign)
-                    self._heard = writer.projection.heard
-                projection = writer.projection
+            projection = self._delay.read_waiting(self._meter.spent()) or self._fold_inbox()
         except (TamperedLogError, LogMissingError, FencedError, ForeignOwnerError) as error:
             self._end_process(LaunchExit("interrupted", str(error)))
             return
@@ -275,9 +275,20 @@ class ProcessFollower:
         if self._transcript:
             self._gauge.set_transcript(self._transcript)
         self._check_handoff_request(projection)
-        if projection.heard != self._heard:
-            self._heard = projection.heard
+        if projection.heard.at != self._heard_at:
+            self._heard_at = projection.heard.at
             self._hang.note_activity(now)
+
+    def _fold_inbox(self) -> Projection:
+        with self._ports.store.writer(self._agent.name) as writer:
+            writer.fold()
+            self._record_turns(writer.projection, writer.append)
+            if self._transcribe is not None and (sign := self._transcribe.sign()):
+                writer.append(sign)
+                self._heard_at = writer.projection.heard.at
+            projection: Projection = writer.projection
+        self._delay.note_fold()
+        return projection
 
     def _read_run(self) -> None:
         """Read the operator's commands without writing anything."""

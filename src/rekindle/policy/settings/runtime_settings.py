@@ -348,6 +348,13 @@ class FleetSettings(msgspec.Struct, frozen=True):
     heartbeat_timeout: Annotated[
         Duration, _doc("Time without a heartbeat after which a host's agents move to another host.")
     ] = Duration(75)
+    fold_seconds: Annotated[
+        Duration,
+        _doc(
+            "Maximum time that reports of tool calls wait on a host before they are sent to the "
+            "engine. Everything that another host needs is sent immediately."
+        ),
+    ] = Duration(300)
     tls: Annotated[
         TlsSettings | bool | None,
         _doc(

@@ -99,13 +99,14 @@ def describe_budget(cap: Budget) -> str:
     return f"ends after {limits}" if limits else ""
 
 
-def is_worth_recording(before: RunSpending, now: RunSpending, cap: Budget | None) -> bool:
+def is_worth_recording(
+    before: RunSpending, now: RunSpending, cap: Budget | None, share: float = SPENDING_SHARE
+) -> bool:
     """Return whether spending grew enough to be logged. One turn is reported in many parts."""
     money = (before.usd, now.usd, cap.usd if cap else None)
     tokens = (before.tokens, now.tokens, cap.tokens if cap else None)
     return any(
-        old != new and abs(new - old) >= SPENDING_SHARE * (most or new)
-        for old, new, most in (money, tokens)
+        old != new and abs(new - old) >= share * (most or new) for old, new, most in (money, tokens)
     )
 
 

@@ -756,3 +756,61 @@ def test_a_launch_that_was_killed_before_it_could_report_its_cost(life):
     assert life.run() == "cycles"
     assert life.known.spent.usd == pytest.approx(0.3)
     assert [one.usd_left for one in life.starts[1:]] == pytest.approx([1.0, 0.85, 0.7])
+
+
+def calls(life, session="s"):
+    life.store.report(
+        "a", events.Heartbeat(ts=life.clock(), session=session, call=str(life.seconds))
+    )
+
+
+def test_reports_of_tool_calls_wait_in_the_inbox_and_count_there(life):
+    """On a fleet each fold is a call to the engine; the host itself sees the activity."""
+    life.around = {"reports_wait": 300.0, "fold_every": 5.0}
+    life.runtime = RuntimeSettings(watch=WatchSettings(silence=Duration(120)))
+    seen = []
+
+    def call():
+        calls(life)
+        seen.append(len(life.logged(events.Heartbeat)))
+
+    life.plays = [("crash", *[call, 30] * 40, 300), ("clean",)]
+    assert life.run() == "cycles"
+    assert sorted(set(seen)) == [0, 10, 20, 30], "one fold each five minutes"
+    first = life.logged(events.LaunchEnded)[0]
+    assert (first.exit, 1_290 <= first.seconds <= 1_330) == ("hang", True), first
+
+
+@pytest.mark.parametrize(
+    "needed",
+    [
+        lambda life: life.store.report("a", events.LoopAdded(ts=life.clock(), id="x", text="X")),
+        lambda life: life.store.report("a", events.BudgetRaised(ts=life.clock(), tokens=10**6)),
+    ],
+)
+def test_a_record_that_another_host_needs_takes_the_waiting_ones_along(life, needed):
+    life.around = {"reports_wait": 300.0, "fold_every": 5.0}
+    seen = []
+
+    def look():
+        seen.append(len(life.logged(events.Heartbeat)))
+
+    life.plays = [
+        ("clean", lambda: calls(life), 30, look, lambda: needed(life), 10, look),
+    ]
+    assert life.run() == "cycles"
+    assert seen == [0, 1]
+
+
+def test_spending_towards_a_budget_is_recorded_while_reports_wait(life):
+    """Without a budget it waits for the next fold."""
+    life.around = {"reports_wait": 10_000.0, "fold_every": 5.0}
+    turns = [one for tokens in (1_000, 3_000, 4_000) for one in (used(tokens), 30)]
+    life.plays = [("clean", *turns)]
+    assert life.run() == "cycles"
+    assert life.logged(events.SpendRecorded) == []
+    life.facts = {"budget": Budget(tokens=100_000)}
+    life.plays = [("clean", *turns)]
+    life.restarts()
+    assert life.run() == "cycles"
+    assert [one.tokens for one in life.logged(events.SpendRecorded)] == [8_000]
