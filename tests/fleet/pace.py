@@ -24,6 +24,7 @@ from temporalio.worker import Worker
 
 from fleet.apart import Apart
 from fleet.bare import BareWorkflow
+from fleet.deciding import deciding
 from fleet.engine import Engine
 from rekindle import config
 from rekindle.documents import events
@@ -37,7 +38,6 @@ from rekindle.fleet.agent.workflow import AgentWorkflow
 from rekindle.fleet.commands.define_agent import define_agent
 from rekindle.fleet.engine.agent_client import AgentClient
 from rekindle.fleet.engine.connect import connect
-from rekindle.fleet.hosts.worker import make_deciding_worker
 from rekindle.policy.fleet.agent_registry import (
     AgentDefinition,
     CommitRequest,
@@ -203,7 +203,7 @@ class Pacing:
             activities=[self.run_cycle, self.bare_cycle],
             max_concurrent_activity_task_polls=2,
         )
-        async with make_deciding_worker(self._client, AgentWorkflow, BareWorkflow), running:
+        async with deciding(self._client, AgentWorkflow, BareWorkflow), running:
             yield
 
     @activity.defn

@@ -15,10 +15,10 @@ from temporalio.client import Client
 from temporalio.exceptions import ApplicationError
 from temporalio.worker import Worker
 
+from fleet.deciding import sandboxed
 from rekindle.documents import events
 from rekindle.fleet.agent.brief_workflow import BriefWorkflow
 from rekindle.fleet.agent.host_orders import (
-    DECISION_QUEUE,
     FENCED,
     FULL,
     HostOrder,
@@ -70,9 +70,7 @@ class Hosts:
 
     @contextlib.asynccontextmanager
     async def working(self, **how) -> AsyncIterator[None]:
-        deciding = Worker(
-            self._client, task_queue=DECISION_QUEUE, workflows=[AgentWorkflow, BriefWorkflow], **how
-        )
+        deciding = sandboxed(self._client, AgentWorkflow, BriefWorkflow, **how)
         offering = Worker(
             self._client,
             task_queue=make_pool_queue(self._pool),

@@ -9,13 +9,12 @@ import sys
 
 import pytest
 from temporalio.client import Client
-from temporalio.worker import Worker
 
+from fleet.deciding import sandboxed
 from fleet.engine import Engine, program
 from fleet.scripted import definition
 from fleet.working import worker
 from rekindle.errors import CodecKeyError, EngineError, PlainTextError
-from rekindle.fleet.agent.host_orders import DECISION_QUEUE
 from rekindle.fleet.agent.workflow import AgentWorkflow
 from rekindle.fleet.commands import fleet_checks
 from rekindle.fleet.engine import encryption_keys
@@ -159,7 +158,7 @@ def test_doctor_says_when_plain_text_can_be_refused(own_engine, project):
     async def run():
         first = await found("$OURS", strict=False)
         plain = await reached(own_engine, project)
-        async with Worker(plain, task_queue=DECISION_QUEUE, workflows=[AgentWorkflow]):
+        async with sandboxed(plain, AgentWorkflow):
             await begun(own_engine, project)
             agents = AgentClient(await reached(own_engine, project, "$OURS", strict=False))
             async with asyncio.timeout(SECONDS):

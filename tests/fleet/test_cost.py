@@ -19,6 +19,7 @@ from temporalio.runtime import MetricBuffer, Runtime, TelemetryConfig
 from temporalio.worker import Worker
 
 from fleet.apart import children
+from fleet.deciding import deciding
 from fleet.figures import hold
 from fleet.pace import AGENT, HOST, Project, begun, cpu_seconds, megabytes
 from rekindle.documents import events
@@ -31,7 +32,6 @@ from rekindle.fleet.agent.host_orders import (
 from rekindle.fleet.agent.workflow import AgentWorkflow
 from rekindle.fleet.engine.agent_client import AgentClient
 from rekindle.fleet.engine.payload_converter import make_data_converter
-from rekindle.fleet.hosts.worker import make_deciding_worker
 from rekindle.policy.fleet.agent_registry import (
     RegisteredAgent,
     append_events,
@@ -133,7 +133,7 @@ def test_the_cost_of_a_heartbeat(own_engine, tmp_path):
             max_heartbeat_throttle_interval=beat,
             default_heartbeat_throttle_interval=beat,
         )
-        async with running, make_deciding_worker(client, AgentWorkflow):
+        async with running, deciding(client, AgentWorkflow):
             quiet = await spent(own_engine, window)
             await start(client, project, names, said)
             await asyncio.wait_for(all_run.wait(), 120)
@@ -165,7 +165,7 @@ def test_the_cost_of_a_waiting_agent(own_engine, tmp_path):
     async def measure() -> tuple[float, float, float, list[float]]:
         client = await project.connect()
         agents = AgentClient(client)
-        async with make_deciding_worker(client, AgentWorkflow):
+        async with deciding(client, AgentWorkflow):
             await start(client, project, [f"{client.namespace}/first"])
             quiet = await spent(own_engine, SECONDS)
             sizes: tuple[Callable[[], float], ...] = (

@@ -16,6 +16,7 @@ from temporalio.client import Client, WorkflowFailureError, WorkflowUpdateFailed
 from temporalio.exceptions import ApplicationError
 from temporalio.worker import Replayer, Worker
 
+from fleet.deciding import sandboxed
 from rekindle.documents import events
 from rekindle.documents.manifest_pipelines import Pipeline, PipelineStep
 from rekindle.documents.pipelines.pipeline_events import (
@@ -30,6 +31,7 @@ from rekindle.documents.pipelines.pipeline_events import (
     WorkerBegan,
     WorkerEnded,
 )
+from rekindle.fleet.agent.host_orders import DECISION_QUEUE
 from rekindle.fleet.engine.payload_converter import make_data_converter
 from rekindle.fleet.engine.pipeline_client import PipelineClient
 from rekindle.fleet.pipelines.pipeline_tasks import make_pipeline_id, make_pipeline_queue
@@ -80,12 +82,9 @@ class ScriptedHosts:
     @contextlib.asynccontextmanager
     async def working(self) -> AsyncIterator[None]:
         tasks = [self.begin_worker, self.check_worker, self.find_items, self.merge_commits]
-        async with Worker(
-            self.client,
-            task_queue=make_pipeline_queue(self.pool),
-            workflows=[PipelineWorkflow],
-            activities=[*tasks, self.stop_worker, self.end_run, self.ask_person, self.find_merge],
-        ):
+        tasks += [self.stop_worker, self.end_run, self.ask_person, self.find_merge]
+        hosting = Worker(self.client, task_queue=make_pipeline_queue(self.pool), activities=tasks)
+        async with hosting, sandboxed(self.client, PipelineWorkflow):
             yield
 
     @activity.defn
@@ -190,7 +189,7 @@ def run_pipeline(engine, pool: str, play, **more) -> None:
                 PipelineWorkflow.run,
                 make_record(pool, **more),
                 id=make_pipeline_id("default", pool, 1),
-                task_queue=make_pipeline_queue(pool),
+                task_queue=DECISION_QUEUE,
                 execution_timeout=timedelta(seconds=60),
             )
             await play(handle, hosts)

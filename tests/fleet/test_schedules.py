@@ -15,6 +15,7 @@ from temporalio import activity
 from temporalio.client import Client, ScheduleBackfill, ScheduleOverlapPolicy
 from temporalio.worker import Worker
 
+from fleet.deciding import deciding
 from fleet.engine import Engine
 from fleet.pipeline_project import git, make_pipeline_project
 from fleet.working import Place, worker
@@ -22,19 +23,15 @@ from rekindle import config
 from rekindle.cli.main import run
 from rekindle.documents import events
 from rekindle.documents.pipelines.pipeline_events import PipelineStarted
-from rekindle.fleet.agent.brief_workflow import BriefWorkflow
-from rekindle.fleet.agent.workflow import AgentWorkflow
 from rekindle.fleet.engine import run_schedules
 from rekindle.fleet.engine.agent_client import AgentClient
 from rekindle.fleet.engine.connect import connect
 from rekindle.fleet.engine.encryption_keys import generate_key
 from rekindle.fleet.engine.pipeline_client import PipelineClient
-from rekindle.fleet.hosts.worker import make_deciding_worker
+from rekindle.fleet.hosts.worker import WORKFLOWS
 from rekindle.fleet.pipelines.pipeline_tasks import make_pipeline_queue
-from rekindle.fleet.pipelines.pipeline_workflow import PipelineWorkflow
 from rekindle.fleet.schedules import schedule_activities
 from rekindle.fleet.schedules.schedule_activities import ScheduleActivities
-from rekindle.fleet.schedules.scheduled_workflow import ScheduledRunWorkflow
 from rekindle.policy.fleet.agent_registry import RegisteredAgent
 from rekindle.policy.fleet.scheduled_run import DueResult, ScheduledOrder
 from rekindle.policy.redact.redaction import Redaction
@@ -196,10 +193,9 @@ async def losing_host(client: Client, pool: str, root: Path) -> AsyncIterator[No
     schedules = Worker(
         client,
         task_queue=make_pipeline_queue(pool),
-        workflows=[ScheduledRunWorkflow, PipelineWorkflow],
         activities=[own.start_due, own.report_outcomes],
     )
-    async with schedules, make_deciding_worker(client, AgentWorkflow, BriefWorkflow):
+    async with schedules, deciding(client, *WORKFLOWS):
         yield
 
 

@@ -22,6 +22,7 @@ from rekindle.fleet.agent.agent_decisions import (
     make_question_terms,
 )
 from rekindle.fleet.agent.agent_listing import AgentListing
+from rekindle.fleet.agent.continued_runs import continue_run, must_continue
 from rekindle.fleet.agent.operator_notifications import OperatorNotices
 from rekindle.fleet.agent.start_activities import (
     may_move,
@@ -89,22 +90,16 @@ class AgentWorkflow:
     @workflow.run
     async def run(self, registered: RegisteredAgent) -> RegisteredAgent:  # noqa: ARG002 - taken by __init__
         while not self._is_removed:
-            if self._is_history_long() and not self._is_brief_due:
+            if must_continue(self._registered.most_events) and not self._is_brief_due:
                 await workflow.wait_condition(workflow.all_handlers_finished)
                 if not self._is_brief_due:  # A new workflow run would forget a due brief
-                    workflow.continue_as_new(agent_registry.compact_agent(self._registered))
+                    continue_run(agent_registry.compact_agent(self._registered))
             if self._is_brief_due:
                 await self._write_brief()
                 continue
             await self._run_next()
         await workflow.wait_condition(workflow.all_handlers_finished)
         return agent_registry.drop_answers(self._registered)
-
-    def _is_history_long(self) -> bool:
-        """Return whether the history is too long, using only values that a replay reproduces."""
-        info = workflow.info()
-        is_long = info.get_current_history_length() > self._registered.most_events
-        return is_long or info.is_continue_as_new_suggested()
 
     async def _run_next(self) -> None:
         """Take the next step, or wait until one is possible."""
@@ -386,6 +381,11 @@ class AgentWorkflow:
     @workflow.signal
     def brief_due(self) -> None:
         self._is_brief_due = True
+        self._messages += 1
+
+    @workflow.signal
+    def wake(self) -> None:
+        """Decide again. An idle agent continues on the current build if that has changed."""
         self._messages += 1
 
     @workflow.query

@@ -38,9 +38,10 @@ def keep_pipeline_schedule(
         name=name,
         schedule=render_fleet_schedule(pipeline.every),
         heartbeat_seconds=float(fleet.heartbeat_timeout),
+        pool=fleet.pool,
         pipeline=template,
     )
-    store.wait_for(run_schedules.keep_schedule(client, order, fleet.pool))
+    store.wait_for(run_schedules.keep_schedule(client, order))
 
 
 class FleetSchedules:

@@ -19,10 +19,10 @@ from temporalio.service import RPCError, RPCStatusCode
 from rekindle.documents import events
 from rekindle.documents.pipelines.pipeline_events import PipelineResumed, PipelineStopped
 from rekindle.errors import EngineError, NotFoundError, UsageError
+from rekindle.fleet.agent.host_orders import DECISION_QUEUE
 from rekindle.fleet.engine.update_errors import is_overlooked
 from rekindle.fleet.pipelines.pipeline_tasks import (
     make_pipeline_id,
-    make_pipeline_queue,
     parse_pipeline_id,
 )
 from rekindle.fleet.pipelines.pipeline_workflow import PipelineWorkflow
@@ -54,7 +54,7 @@ class PipelineClient:
                 PipelineWorkflow.run,
                 registered,
                 id=make_pipeline_id(self._client.namespace, run.pipeline, run.run),
-                task_queue=make_pipeline_queue(registered.agent.pool),
+                task_queue=DECISION_QUEUE,
                 task_timeout=timedelta(seconds=FLEET_TASK_SECONDS),
                 id_conflict_policy=WorkflowIDConflictPolicy.FAIL,
                 id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE,

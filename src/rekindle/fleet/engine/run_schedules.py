@@ -28,7 +28,7 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from rekindle.documents.manifest_schedules import Schedule as EverySchedule
 from rekindle.errors import EngineError
-from rekindle.fleet.pipelines.pipeline_tasks import make_pipeline_queue
+from rekindle.fleet.agent.host_orders import DECISION_QUEUE
 from rekindle.fleet.schedules.scheduled_workflow import ScheduledRunWorkflow
 from rekindle.policy.fleet.scheduled_run import ScheduledOrder, render_fleet_schedule
 from rekindle.policy.schedules.cron_expression import CronExpression
@@ -60,10 +60,10 @@ def make_schedule_id(client: Client, kind: str, name: str) -> str:
     return f"run/{client.namespace}/{kind}/{name}"
 
 
-async def keep_schedule(client: Client, order: ScheduledOrder, pool: str) -> None:
+async def keep_schedule(client: Client, order: ScheduledOrder) -> None:
     """Create or replace the schedule of an agent or a pipeline."""
     schedule_id = make_schedule_id(client, order.kind, order.name)
-    schedule = _make_schedule(schedule_id, order, pool)
+    schedule = _make_schedule(schedule_id, order)
     try:
         try:
             await client.create_schedule(schedule_id, schedule, rpc_timeout=_MOST)
@@ -93,8 +93,9 @@ async def update_agent_schedule(
         name=agent,
         schedule=render_fleet_schedule(every),
         heartbeat_seconds=float(fleet.heartbeat_timeout),
+        pool=fleet.pool,
     )
-    await keep_schedule(client, order, fleet.pool)
+    await keep_schedule(client, order)
 
 
 async def drop_schedule(client: Client, kind: str, name: str) -> None:
@@ -173,11 +174,11 @@ def _make_update(current: ScheduleUpdateInput, schedule: Schedule) -> ScheduleUp
     return ScheduleUpdate(schedule)
 
 
-def _make_schedule(schedule_id: str, order: ScheduledOrder, pool: str) -> Schedule:
+def _make_schedule(schedule_id: str, order: ScheduledOrder) -> Schedule:
     rules = order.make_rules()
     return Schedule(
         action=ScheduleActionStartWorkflow(
-            ScheduledRunWorkflow.run, order, id=schedule_id, task_queue=make_pipeline_queue(pool)
+            ScheduledRunWorkflow.run, order, id=schedule_id, task_queue=DECISION_QUEUE
         ),
         spec=_make_spec(rules),
         # The workflow is short. If a run is still in progress, the workflow decides what to do.

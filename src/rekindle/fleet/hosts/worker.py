@@ -12,11 +12,13 @@ from pathlib import Path
 from temporalio.client import Client
 from temporalio.worker import FixedSizeSlotSupplier, UnsandboxedWorkflowRunner, Worker, WorkerTuner
 
+from rekindle import __version__
 from rekindle.errors import OwnershipError, translate_os_errors
 from rekindle.fleet.agent.brief_workflow import BriefWorkflow
 from rekindle.fleet.agent.host_orders import DECISION_QUEUE, make_host_queue, make_pool_queue
 from rekindle.fleet.agent.workflow import AgentWorkflow
 from rekindle.fleet.engine.agent_client import AgentClient
+from rekindle.fleet.engine.deployments import claim_first, make_deployment_config
 from rekindle.fleet.hosts import host_admission
 from rekindle.fleet.hosts.activities import Activities, CycleSlots
 from rekindle.fleet.hosts.host_processes import EngineClient
@@ -41,6 +43,12 @@ from rekindle.thresholds.fleet_limits import (
     FLEET_THROTTLE_SECONDS,
 )
 
+WORKFLOWS: tuple[type, ...] = (
+    AgentWorkflow,
+    BriefWorkflow,
+    PipelineWorkflow,
+    ScheduledRunWorkflow,
+)
 _AT_ONCE = timedelta(seconds=FLEET_THROTTLE_SECONDS)
 
 
@@ -52,6 +60,7 @@ async def run_host(
     slots: int,
     root: Path,
     say: Callable[[str], None],
+    build: str = __version__,
 ) -> None:
     """Run a host until it receives SIGTERM or SIGINT, then return its agents to the fleet."""
     with translate_os_errors(root):
@@ -63,8 +72,9 @@ async def run_host(
                 f"another worker is using {root}", hint="start this worker with another --root"
             )
         await host_admission.require_admission(client)
+        await claim_first(client, build)
         own = Activities(EngineClient(client), CycleSlots(slots), root, host, say)
-        workers = _make_workers(client, own, host=host, pool=pool, slots=slots)
+        workers = _make_workers(client, own, host=host, pool=pool, slots=slots, build=build)
         pipelines = PipelineActivities(client, root, host)
         schedules = ScheduleActivities(client, root, host, pipelines.clone)
         workers.insert(1, make_pipeline_worker(client, pipelines, schedules, pool))
@@ -83,12 +93,13 @@ async def run_host(
             say("shutting down; other hosts will continue its agents")
 
 
-def make_deciding_worker(client: Client, *workflows: type) -> Worker:
-    """Return the worker that makes the decisions for all agents' workflows."""
+def make_deciding_worker(client: Client, *workflows: type, build: str = __version__) -> Worker:
+    """Return the worker that makes the decisions for all workflows of a build."""
     return Worker(
         client,
         task_queue=DECISION_QUEUE,
         workflows=workflows,
+        deployment_config=make_deployment_config(build),
         # The sandbox would double the cost of loading an agent, and when a host dies, all of its
         # agents are loaded at the same time. The tests run `workflow.py` in the sandbox, which
         # detects any use of clocks or randomness. Import rules exclude both from policy and
@@ -112,7 +123,7 @@ def make_pipeline_worker(
     return Worker(
         client,
         task_queue=make_pipeline_queue(pool),
-        workflows=[PipelineWorkflow, ScheduledRunWorkflow],
+        workflows=[PipelineWorkflow, ScheduledRunWorkflow],  # those of older versions
         activities=[
             own.begin_worker,
             own.check_worker,
@@ -137,7 +148,7 @@ def make_pipeline_worker(
 
 
 def _make_workers(
-    client: Client, own: Activities, *, host: str, pool: str, slots: int
+    client: Client, own: Activities, *, host: str, pool: str, slots: int, build: str
 ) -> list[Worker]:
     """Return the workers for decisions, for this host's own queue and for the pool's queue."""
     # Rekindle reports an agent's problem on one line. The SDK would log a traceback.
@@ -153,7 +164,7 @@ def _make_workers(
         nexus_supplier=usual,
     )
     return [
-        make_deciding_worker(client, AgentWorkflow, BriefWorkflow),
+        make_deciding_worker(client, *WORKFLOWS, build=build),
         Worker(
             client,
             task_queue=make_host_queue(host),

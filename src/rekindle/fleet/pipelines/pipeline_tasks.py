@@ -19,7 +19,7 @@ _AGAIN = RetryPolicy(maximum_interval=timedelta(seconds=FLEET_PIPELINE_RETRY_SEC
 
 
 def make_pipeline_queue(pool: str) -> str:
-    """Return the task queue for pipelines. Hosts with an older version do not poll it."""
+    """Return the task queue for a pool's tasks. Older versions also started workflows there."""
     return f"rekindle-pipelines-{pool}"
 
 
@@ -36,13 +36,15 @@ def parse_pipeline_id(namespace: str, workflow_id: str) -> tuple[str, int] | Non
 
 
 async def run_task(
-    task: str, arguments: Sequence[Any], kind: type[T], heartbeat_seconds: float
+    task: str, arguments: Sequence[Any], kind: type[T], heartbeat_seconds: float, pool: str
 ) -> T:
     """Run a task on a host in the pool, and retry until it succeeds."""
     result: T = await workflow.execute_activity(
         task,
         args=[workflow.info().workflow_id, *arguments],
         result_type=kind,
+        # An order of an older version does not name the pool. Its workflow is on the pool's queue.
+        task_queue=make_pipeline_queue(pool) if pool else None,
         heartbeat_timeout=timedelta(seconds=heartbeat_seconds),
         start_to_close_timeout=timedelta(seconds=FLEET_PIPELINE_SECONDS),
         retry_policy=_AGAIN,

@@ -14,6 +14,7 @@ from typing import Any
 from temporalio import workflow
 from temporalio.exceptions import ApplicationError
 
+from rekindle.fleet.agent.continued_runs import continue_run, must_continue
 from rekindle.fleet.pipelines.pipeline_tasks import run_task
 
 with workflow.unsafe.imports_passed_through():
@@ -33,7 +34,7 @@ with workflow.unsafe.imports_passed_through():
         WorkerReported,
         parse_pipeline_event,
     )
-    from rekindle.fleet.agent.host_orders import UNFIT
+    from rekindle.fleet.agent.host_orders import DECISION_QUEUE, UNFIT
     from rekindle.policy.fleet.pipeline_worker import WorkerReport
     from rekindle.policy.fleet.registered_pipeline import RegisteredPipeline, explain_refused_line
     from rekindle.policy.pipelines import pipeline_moves as moves
@@ -68,21 +69,15 @@ class PipelineWorkflow:
         """Run the pipeline, and return its outcome. A run that was stopped can be resumed."""
         while self._state.ended not in {"done", "failed"}:
             changes, until = self._changes, None
-            if not self._is_history_long():
+            if not must_continue(self._registered.most_events):
                 until = self._start_due_tasks()
             elif not self._tasks:
                 await workflow.wait_condition(workflow.all_handlers_finished)
-                workflow.continue_as_new(self._make_record())
+                continue_run(self._make_record(), DECISION_QUEUE)
             await self._wait_for_change(changes, until)
             self._collect_tasks()
         await workflow.wait_condition(workflow.all_handlers_finished)
         return str(self._state.ended)
-
-    def _is_history_long(self) -> bool:
-        """Return whether the history is too long, using only values that a replay reproduces."""
-        info = workflow.info()
-        is_long = info.get_current_history_length() > self._registered.most_events
-        return is_long or info.is_continue_as_new_suggested()
 
     def _make_record(self) -> RegisteredPipeline:
         return msgspec.structs.replace(
@@ -234,8 +229,8 @@ class PipelineWorkflow:
         await self._ask(task, arguments, type(None))
 
     async def _ask(self, task: str, arguments: tuple[Any, ...], kind: Any) -> Any:
-        seconds = self._registered.agent.heartbeat_seconds
-        return await run_task(task, arguments, kind, seconds)
+        agent = self._registered.agent
+        return await run_task(task, arguments, kind, agent.heartbeat_seconds, agent.pool)
 
     async def _record(self, task: str, argument: msgspec.Struct, kind: Any) -> None:
         """Run a task on a host, and append the event that it returns."""
@@ -278,6 +273,11 @@ class PipelineWorkflow:
     @workflow.signal
     def worker_reported(self, report: WorkerReport) -> None:
         self._reports[report.agent] = report
+        self._changes += 1
+
+    @workflow.signal
+    def wake(self) -> None:
+        """Decide again. A run that waits continues on the current build if that has changed."""
         self._changes += 1
 
     @workflow.update

@@ -6,6 +6,7 @@ host, the engine does not start another workflow for this schedule.
 """
 
 from datetime import datetime, timedelta
+from typing import Any, TypeVar
 
 from temporalio import workflow
 from temporalio.common import SearchAttributeKey, WorkflowIDReusePolicy
@@ -16,6 +17,7 @@ from rekindle.fleet.pipelines.pipeline_tasks import make_pipeline_id, run_task
 from rekindle.fleet.pipelines.pipeline_workflow import PipelineWorkflow
 
 with workflow.unsafe.imports_passed_through():
+    from rekindle.fleet.agent.host_orders import DECISION_QUEUE
     from rekindle.policy.fleet import scheduled_run
     from rekindle.policy.fleet.registered_pipeline import RegisteredPipeline
     from rekindle.policy.fleet.scheduled_run import DueResult, ScheduledOrder
@@ -26,6 +28,7 @@ with workflow.unsafe.imports_passed_through():
     )
     from rekindle.policy.settings.runtime_settings import FLEET_TASK_SECONDS
 
+T = TypeVar("T")
 _DUE = SearchAttributeKey.for_datetime("TemporalScheduledStartTime")
 """Due time, which the engine adds to each workflow that a schedule starts."""
 
@@ -47,12 +50,12 @@ class ScheduledRunWorkflow:
             outcomes.append(scheduled_run.make_outcome(refusal, due, workflow.now()))
         record = scheduled_run.continue_record(before, order, due)
         if news := select_news(record, outcomes):
-            await run_task("report_outcomes", (order, news), type(None), order.heartbeat_seconds)
+            await _run_task("report_outcomes", order, news, type(None))
         return record.add_outcomes(*outcomes)
 
     async def _start(self, order: ScheduledOrder, due: datetime) -> str:
         """Start the run. Return why it cannot be started, or ""."""
-        result = await run_task("start_due", (order, due), DueResult, order.heartbeat_seconds)
+        result = await _run_task("start_due", order, due, DueResult)
         return await self._start_pipeline(result.run) if result.run else result.refusal
 
     async def _start_pipeline(self, run: RegisteredPipeline) -> str:
@@ -62,6 +65,7 @@ class ScheduledRunWorkflow:
             await workflow.start_child_workflow(
                 PipelineWorkflow.run,
                 run,
+                task_queue=DECISION_QUEUE,
                 id=make_pipeline_id(workflow.info().namespace, definition.pipeline, definition.run),
                 task_timeout=timedelta(seconds=FLEET_TASK_SECONDS),
                 parent_close_policy=ParentClosePolicy.ABANDON,
@@ -70,3 +74,7 @@ class ScheduledRunWorkflow:
         except WorkflowAlreadyStartedError:
             return f"the fleet already has a run {definition.run} of another project"
         return ""
+
+
+async def _run_task(task: str, order: ScheduledOrder, argument: Any, kind: type[T]) -> T:
+    return await run_task(task, (order, argument), kind, order.heartbeat_seconds, order.pool)

@@ -41,6 +41,8 @@ class ScheduledOrder(msgspec.Struct, frozen=True, kw_only=True):
     schedule: str
     """The `every:` as JSON, with its time zone."""
     heartbeat_seconds: float
+    pool: str = ""
+    """Pool whose hosts start the run. Empty in orders of older versions."""
     pipeline: RegisteredPipeline | None = None
     """Run to start, without its number and its first commit; None for an agent."""
 
