@@ -313,6 +313,17 @@ OUTPUTS = {
             " fleet.",
         },
     ),
+    "fleet keys": Output(
+        "",
+        {
+            "current": "Id of the key with which this folder encrypts; empty without encryption.",
+            "keys": "One entry for each key, the current key first.",
+            "keys[].key": "Id of the key; empty for data that is not encrypted.",
+            "keys[].workers": "Workers that have the key.",
+            "keys[].stored": "Open workflows and schedules whose data needs the key.",
+            "closed_hours": "Hours for which the engine keeps closed workflows, with their keys.",
+        },
+    ),
     "fleet remove": Output(
         "",
         {

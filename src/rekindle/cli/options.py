@@ -187,6 +187,17 @@ def open_store_of(project: Project) -> AgentStore:
     return open_fleet(project, project.settings.fleet)
 
 
+def find_fleet() -> tuple[Project, FleetSettings]:
+    """Return the project of the current folder and the fleet that its manifest names."""
+    project = config.load_project(find_current_folder())
+    if project.settings.fleet is None:
+        raise UsageError(
+            "rekindle.yaml does not name a fleet",
+            hint="add `fleet: {address: HOST:PORT}`; `rekindle fleet dev` starts an engine here",
+        )
+    return project, project.settings.fleet
+
+
 def open_fleet(project: Project, fleet: FleetSettings) -> "FleetStore":
     """Return the fleet's store. Its connection is closed when the command exits."""
     from rekindle.cli.trust_prompt import ensure_trust  # noqa: PLC0415 - keeps the start of other commands fast

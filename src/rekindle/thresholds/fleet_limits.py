@@ -365,3 +365,21 @@ FLEET_MERGE_POLL_SECONDS = declare_threshold(
     "seconds",
     "Interval at which a fleet looks for a merge that a person was asked to make.",
 )
+FLEET_HISTORY_READS = declare_threshold(
+    16,
+    "fleet.history_reads",
+    "count",
+    "Number of histories that `fleet keys` reads at the same time.",
+)
+FLEET_REFRESH_SECONDS = declare_threshold(
+    10.0,
+    "fleet.refresh_seconds",
+    "seconds",
+    "How long `fleet keys --rotate` waits for agents to change their key.",
+)
+FLEET_REFRESH_POLL_SECONDS = declare_threshold(
+    0.5,
+    "fleet.refresh_poll_seconds",
+    "seconds",
+    "Interval at which `fleet keys --rotate` looks for agents that still use an old key.",
+)

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING
 import click
 
 from rekindle import config
+from rekindle.cli.fleet.fleet_keys import keys
 from rekindle.cli.options import (
     Number,
     find_current_folder,
+    find_fleet,
     json_option,
     open_fleet,
     print_note,
@@ -134,7 +136,7 @@ def worker(pool: str | None, slots: int, name: str | None, root: Path | None, tr
     When the worker stops, its agents continue on another host. Agents get their environment,
     including the model's API key, from the host that runs them.
     """
-    project, fleet_settings = _find_fleet()
+    project, fleet_settings = find_fleet()
     ensure_trust(project, trust=trust)
     if trust:
         require_operator(project)
@@ -173,7 +175,7 @@ def import_agents(agents: tuple[str, ...], every: bool, trust: bool, as_json: bo
     Rekindle pushes the current state of each agent's folder to the branch rekindle/AGENT/work on
     the folder's git remote.
     """
-    project, fleet_settings = _find_fleet()
+    project, fleet_settings = find_fleet()
     require_operator(project)
     names = [project.require_agent(name) for name in agents]
     if bool(names) == every:
@@ -203,7 +205,7 @@ def remove(agents: tuple[str, ...], as_json: bool) -> None:
     First stop the agents with `rekindle stop`. Otherwise, a running cycle is stopped immediately,
     and any work that it has not pushed stays on its host.
     """
-    project, fleet_settings = _find_fleet()
+    project, fleet_settings = find_fleet()
     require_operator(project)
     mover = _make_mover(project, fleet_settings)
     rows = []
@@ -252,21 +254,14 @@ def key() -> None:
     echo("  → or in a file with mode 0600: `fleet: {codec: {key_files: [FILE]}}`", err=True)
 
 
+fleet.add_command(keys)
+
+
 def _make_mover(project: Project, fleet: FleetSettings) -> "AgentMover":
     store = open_fleet(project, fleet)
     from rekindle.fleet.commands.move_agent import AgentMover  # noqa: PLC0415 - needs the fleet extra
 
     return AgentMover(project, fleet, open_store(project, say=print_note), store)
-
-
-def _find_fleet() -> tuple[Project, FleetSettings]:
-    project = config.load_project(find_current_folder())
-    if project.settings.fleet is None:
-        raise UsageError(
-            "rekindle.yaml does not name a fleet",
-            hint="add `fleet: {address: HOST:PORT}`; `rekindle fleet dev` starts an engine here",
-        )
-    return project, project.settings.fleet
 
 
 def _find_database() -> Path | None:

@@ -22,8 +22,9 @@ from rekindle.fleet.agent.agent_decisions import (
     make_question_terms,
 )
 from rekindle.fleet.agent.agent_listing import AgentListing
-from rekindle.fleet.agent.continued_runs import continue_run, must_continue
+from rekindle.fleet.agent.continued_runs import continue_run
 from rekindle.fleet.agent.operator_notifications import OperatorNotices
+from rekindle.fleet.agent.refresh_signal import RefreshSignal
 from rekindle.fleet.agent.start_activities import (
     may_move,
     start_beside,
@@ -66,7 +67,7 @@ _MOMENT = timedelta(seconds=FLEET_QUEUED_SECONDS)
 
 
 @workflow.defn(name="Agent")
-class AgentWorkflow:
+class AgentWorkflow(RefreshSignal):
     @workflow.init
     def __init__(self, registered: RegisteredAgent) -> None:
         self._registered = registered
@@ -90,7 +91,7 @@ class AgentWorkflow:
     @workflow.run
     async def run(self, registered: RegisteredAgent) -> RegisteredAgent:  # noqa: ARG002 - taken by __init__
         while not self._is_removed:
-            if must_continue(self._registered.most_events) and not self._is_brief_due:
+            if self._must_continue(self._registered.most_events) and not self._is_brief_due:
                 await workflow.wait_condition(workflow.all_handlers_finished)
                 if not self._is_brief_due:  # A new workflow run would forget a due brief
                     continue_run(agent_registry.compact_agent(self._registered))

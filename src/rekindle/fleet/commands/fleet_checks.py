@@ -28,7 +28,6 @@ from rekindle.policy.settings.runtime_settings import (
 from rekindle.stores.files.folder_check import FolderProblem
 
 _MOST = timedelta(seconds=FLEET_RPC_SECONDS)
-_ENCRYPT = "`rekindle stop`, `fleet remove` and `fleet import` encrypt it"
 _WORKER = "run `rekindle fleet worker{}` on each host that should run agents"
 
 
@@ -110,7 +109,7 @@ async def _check_encryption(client: Client, fleet: FleetSettings) -> list[Folder
         )
     if agents := await find_plain_agents(client):
         what = f"the engine stores plain text for {', '.join(agents)}"
-        problems.append(FolderProblem(what, f"{_ENCRYPT}, or wait until its history is continued"))
+        problems.append(FolderProblem(what, "`rekindle fleet keys --rotate` encrypts it"))
     if not problems and not fleet.codec.strict:
         what = "plain text is accepted, although all hosts and agents have the key"
         problems.append(FolderProblem(what, "remove `strict: false` from `fleet: codec:`"))

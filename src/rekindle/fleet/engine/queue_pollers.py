@@ -1,5 +1,6 @@
 """Find the workers that poll the engine's task queues."""
 
+from collections.abc import Iterable
 from datetime import UTC, timedelta
 
 from temporalio.api.enums.v1 import TaskQueueType
@@ -7,7 +8,7 @@ from temporalio.api.taskqueue.v1 import TaskQueue
 from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest
 from temporalio.client import Client
 
-from rekindle.fleet.agent.host_orders import DECISION_QUEUE, make_pool_queue
+from rekindle.fleet.agent.host_orders import DECISION_QUEUE, make_host_queue, make_pool_queue
 from rekindle.system import clock
 from rekindle.thresholds.fleet_limits import FLEET_POLLER_SECONDS
 
@@ -23,10 +24,24 @@ async def find_workers_without_key(client: Client, key: str, most: timedelta) ->
     pollers = await _list_pollers(
         client, DECISION_QUEUE, TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW, most
     )
-    lacking = {
-        identity for identity in pollers if key not in identity.partition(KEYS_PREFIX)[2].split(",")
-    }
-    return sorted(lacking)
+    return sorted({identity for identity in pollers if key not in parse_keys(identity)})
+
+
+def parse_keys(identity: str) -> list[str]:
+    """Return the key ids in a worker's identity. The worker encrypts with the first one."""
+    return [key for key in identity.partition(KEYS_PREFIX)[2].split(",") if key]
+
+
+async def list_worker_keys(
+    client: Client, hosts: Iterable[str], pools: Iterable[str], most: timedelta
+) -> dict[str, list[str]]:
+    """Return the keys of each worker that decides, or runs agents for these hosts and pools."""
+    running = TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY
+    queues = [(DECISION_QUEUE, TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW)]
+    queues += [(make_host_queue(host), running) for host in sorted(hosts)]
+    queues += [(make_pool_queue(pool), running) for pool in sorted(pools)]
+    found = [await _list_pollers(client, queue, kind, most) for queue, kind in queues]
+    return {identity: parse_keys(identity) for pollers in found for identity in pollers}
 
 
 async def has_worker(client: Client, most: timedelta) -> bool:

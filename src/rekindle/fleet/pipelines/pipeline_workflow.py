@@ -14,7 +14,8 @@ from typing import Any
 from temporalio import workflow
 from temporalio.exceptions import ApplicationError
 
-from rekindle.fleet.agent.continued_runs import continue_run, must_continue
+from rekindle.fleet.agent.continued_runs import continue_run
+from rekindle.fleet.agent.refresh_signal import RefreshSignal
 from rekindle.fleet.pipelines.pipeline_tasks import run_task
 
 with workflow.unsafe.imports_passed_through():
@@ -47,7 +48,7 @@ _TaskKey = tuple[str, ...]
 
 
 @workflow.defn(name="Pipeline")
-class PipelineWorkflow:
+class PipelineWorkflow(RefreshSignal):
     @workflow.init
     def __init__(self, registered: RegisteredPipeline) -> None:
         self._registered = registered
@@ -61,15 +62,15 @@ class PipelineWorkflow:
         """Agent and attempt of each worker that was sent a stop command."""
         self._look: datetime | None = None
         """When to check for a person's merge again."""
-        self._changes = 0
+        self._messages = 0
         """Number of reports, commands and finished tasks."""
 
     @workflow.run
     async def run(self, registered: RegisteredPipeline) -> str:  # noqa: ARG002 - taken by __init__
         """Run the pipeline, and return its outcome. A run that was stopped can be resumed."""
         while self._state.ended not in {"done", "failed"}:
-            changes, until = self._changes, None
-            if not must_continue(self._registered.most_events):
+            changes, until = self._messages, None
+            if not self._must_continue(self._registered.most_events):
                 until = self._start_due_tasks()
             elif not self._tasks:
                 await workflow.wait_condition(workflow.all_handlers_finished)
@@ -87,12 +88,12 @@ class PipelineWorkflow:
     async def _wait_for_change(self, changes: int, until: datetime | None) -> None:
         most = None if until is None else max(until - workflow.now(), timedelta(0))
         with contextlib.suppress(TimeoutError):
-            await workflow.wait_condition(lambda: self._changes != changes, timeout=most)
+            await workflow.wait_condition(lambda: self._messages != changes, timeout=most)
 
     def _append(self, event: AnyPipelineEvent) -> None:
         self._registered = self._registered.append(event)
         self._state = fold([event], self._state)
-        self._changes += 1
+        self._messages += 1
 
     def _start_due_tasks(self) -> datetime | None:
         """Start all tasks that are due. Return when to decide again, or None."""
@@ -216,7 +217,7 @@ class PipelineWorkflow:
         task.add_done_callback(self._note_change)
 
     def _note_change(self, _task: asyncio.Task[None]) -> None:
-        self._changes += 1
+        self._messages += 1
 
     def _collect_tasks(self) -> None:
         """Remove finished tasks. If a task failed, raise its error, because that is a bug."""
@@ -273,12 +274,12 @@ class PipelineWorkflow:
     @workflow.signal
     def worker_reported(self, report: WorkerReport) -> None:
         self._reports[report.agent] = report
-        self._changes += 1
+        self._messages += 1
 
     @workflow.signal
     def wake(self) -> None:
         """Decide again. A run that waits continues on the current build if that has changed."""
-        self._changes += 1
+        self._messages += 1
 
     @workflow.update
     def say(self, line: str) -> None:
