@@ -315,10 +315,12 @@ fleet:
   tls: {ca: certs/ca.pem, cert: certs/host.pem, key: certs/host.key, server_name: engine}
   api_key: $ENGINE_KEY
   codec: {keys: [$NEW_KEY, $OLD_KEY], strict: true}
+  metrics: {prometheus: 127.0.0.1:9464}
 ---
 fleet:
   tls: true
   codec: {key_files: [keys/new, keys/old]}
+  metrics: {otlp: http://127.0.0.1:4318}
 """,
     ),
     Part(

@@ -83,7 +83,15 @@ class Asked(msgspec.Struct, frozen=True):
 class Project:
     """A project whose agents are that program."""
 
-    def __init__(self, folder: Path, address: str, *, lines: int = 90, **entry: object) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        address: str,
+        *,
+        lines: int = 90,
+        metrics: object = None,
+        **entry: object,
+    ) -> None:
         self.path = folder
         folder.mkdir(parents=True)
         program = folder / "agent.py"
@@ -94,7 +102,7 @@ class Project:
         manifest = {
             "version": 1,
             "agents": {AGENT: found},
-            "fleet": {"address": address, "heartbeat_timeout": "10s"},
+            "fleet": {"address": address, "heartbeat_timeout": "10s", "metrics": metrics or {}},
         }
         (folder / "rekindle.yaml").write_bytes(msgspec.yaml.encode(manifest))
         (folder / "PROMPT.md").write_text("Do the list.\n")

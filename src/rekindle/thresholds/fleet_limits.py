@@ -359,6 +359,15 @@ FLEET_CLEAN_SECONDS = declare_threshold(
     "Interval at which a host looks for folders of pipeline workers that are not on the fleet "
     "anymore.",
 )
+FLEET_GAUGE_SECONDS = declare_threshold(
+    5.0, "fleet.gauge_seconds", "seconds", "Interval at which a host updates its gauges."
+)
+FLEET_COUNT_SECONDS = declare_threshold(
+    60.0,
+    "fleet.count_seconds",
+    "seconds",
+    "Interval at which a host counts the fleet's agents by state, if it exports metrics.",
+)
 FLEET_MERGE_POLL_SECONDS = declare_threshold(
     30.0,
     "fleet.merge_poll_seconds",

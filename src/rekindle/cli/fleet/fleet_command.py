@@ -40,6 +40,7 @@ from rekindle.formats.identifiers import (
     require_agent_name,
     to_one_line,
 )
+from rekindle.policy.settings.metrics_settings import MetricsSettings
 from rekindle.policy.settings.runtime_settings import (
     FLEET_SLOTS,
     FleetSettings,
@@ -129,8 +130,22 @@ def dev(port: int, ui_port: int, db: Path | None, memory: bool, namespace: str) 
     type=click.Path(file_okay=False, path_type=Path),
     help="Folder for the agents on this host. Default: this project's .rekindle/fleet.",
 )
+@click.option(
+    "--metrics",
+    "listen",
+    metavar="HOST:PORT",
+    help="Address where Prometheus can read this host's metrics. Default: `fleet: metrics:`.",
+)
 @trust_option
-def worker(pool: str | None, slots: int, name: str | None, root: Path | None, trust: bool) -> None:
+def worker(
+    *,
+    pool: str | None,
+    slots: int,
+    name: str | None,
+    root: Path | None,
+    listen: str | None,
+    trust: bool,
+) -> None:
     """Run the fleet's agents on this host until you stop the worker.
 
     When the worker stops, its agents continue on another host. Agents get their environment,
@@ -143,17 +158,22 @@ def worker(pool: str | None, slots: int, name: str | None, root: Path | None, tr
         print_changes("fleet", accept_fleet(project))
     require_fleet(project)
     from rekindle.fleet.engine.connect import connect_when_up  # noqa: PLC0415 - needs the fleet extra
+    from rekindle.fleet.engine.telemetry import make_runtime  # noqa: PLC0415 - as above
     from rekindle.fleet.hosts.worker import run_host  # noqa: PLC0415 - as above
 
     home = RekindleFolder(project.path)
     if root is None:
         home.make()
+    host_name = name or f"{os.uname().nodename}-{host.identify_host()[:8]}"
+    pool = pool or fleet_settings.pool
+    metrics = MetricsSettings(prometheus=listen) if listen else fleet_settings.metrics
+    runtime = make_runtime(metrics, {"host": host_name, "pool": pool})
 
     async def run_worker() -> None:
         await run_host(
-            await connect_when_up(fleet_settings, project.path, os.environ, echo),
-            host=name or f"{os.uname().nodename}-{host.identify_host()[:8]}",
-            pool=pool or fleet_settings.pool,
+            await connect_when_up(fleet_settings, project.path, os.environ, echo, runtime),
+            host=host_name,
+            pool=pool,
             slots=slots,
             root=(root or home.path / "fleet").resolve(),
             say=echo,

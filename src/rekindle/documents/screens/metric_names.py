@@ -11,7 +11,7 @@ class Metric(NamedTuple):
     kind: Literal["gauge", "counter"]
     meaning: str
     labels: tuple[str, ...] = ()
-    """Labels besides `project` and `agent`."""
+    """Labels besides `project` and `agent`, or besides `host` and `pool`."""
 
 
 PROJECT_UP = Metric("rekindle_project_up", "gauge", "1 if the project's agents could be read.")
@@ -46,3 +46,44 @@ METRICS = (
     *(OPEN_LOOPS, OPEN_QUESTIONS, LAST_ACTIVE, WAITS_UNTIL),
     *(CYCLES, LAUNCHES, HANDOFFS, TOKENS, COST),
 )
+
+HOST_SLOTS = Metric("rekindle_host_slots", "gauge", "Number of agents that the host may run.")
+HOST_SESSIONS = Metric("rekindle_host_sessions", "gauge", "Number of agents that the host runs.")
+ENGINE_ANSWERED = Metric(
+    "rekindle_engine_answered_timestamp_seconds", "gauge", "Time of the engine's last answer."
+)
+TAKEOVERS = Metric(
+    "rekindle_takeovers_total",
+    "counter",
+    "Number of agents that the host took over from another host.",
+    ("cause",),
+)
+CUT_OFFS = Metric(
+    "rekindle_cut_offs_total",
+    "counter",
+    "Number of sessions that the host ended because the engine did not answer.",
+)
+PUSH_FAILURES = Metric("rekindle_push_failures_total", "counter", "Number of failed pushes.")
+UNPUSHED_AGENTS = Metric(
+    "rekindle_unpushed_agents", "gauge", "Number of agents whose work exists only on the host."
+)
+FLEET_AGENTS = Metric(
+    "rekindle_fleet_agents", "gauge", "Number of agents on the whole fleet by state.", ("state",)
+)
+
+HOST_METRICS = (
+    *(HOST_SLOTS, HOST_SESSIONS, ENGINE_ANSWERED, TAKEOVERS, CUT_OFFS),
+    *(PUSH_FAILURES, UNPUSHED_AGENTS, FLEET_AGENTS),
+)
+"""Metrics that only hosts of a fleet have, with the labels `host` and `pool`."""
+
+HOSTED_AGENT_METRICS = (AGENT_STATE, LAST_ACTIVE, CYCLES, LAUNCHES, HANDOFFS, TOKENS, COST)
+"""Agents' metrics that hosts of a fleet have too, with the labels `host` and `pool` in addition."""
+
+ENGINE_CLIENT_METRICS = (
+    "temporal_request_failure",
+    "temporal_request_latency_bucket",
+    "temporal_workflow_task_execution_failed",
+    "temporal_workflow_task_schedule_to_start_latency_bucket",
+)
+"""Names of the Temporal SDK's metrics that the alert rules and the dashboard use."""

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
 from temporalio.client import Client
-from temporalio.runtime import LoggingConfig, Runtime, TelemetryConfig, TelemetryFilter
+from temporalio.runtime import Runtime, TelemetryConfig
 from temporalio.service import RPCError, RPCStatusCode, TLSConfig
 
 from rekindle import __version__
@@ -18,6 +18,7 @@ from rekindle.errors import EngineError
 from rekindle.fleet.engine import encryption_keys
 from rekindle.fleet.engine.payload_converter import make_data_converter
 from rekindle.fleet.engine.queue_pollers import KEYS_PREFIX
+from rekindle.fleet.engine.telemetry import QUIET
 from rekindle.policy.settings.runtime_settings import (
     CONNECT_AGAIN_SECONDS,
     CONNECT_SECONDS,
@@ -35,10 +36,16 @@ _WHY = re.compile(
 """Pattern for the problem in the TLS library's message. The rest of the message is noise."""
 
 
-async def connect(fleet: FleetSettings, folder: Path, environ: Mapping[str, str]) -> Client:
+async def connect(
+    fleet: FleetSettings,
+    folder: Path,
+    environ: Mapping[str, str],
+    runtime: Runtime | None = None,
+) -> Client:
     """Connect to the engine, check the namespace, and return the client.
 
-    Paths in the manifest are relative to `folder`, the project folder.
+    Paths in the manifest are relative to `folder`, the project folder. Without a `runtime`, no
+    metrics are exported.
     """
     encrypting = encryption_keys.load_keys(fleet.codec, folder, environ)
     api_key = encryption_keys.read_secret(fleet.api_key, environ) if fleet.api_key else None
@@ -51,7 +58,7 @@ async def connect(fleet: FleetSettings, folder: Path, environ: Mapping[str, str]
                 # With None, the SDK would enable TLS whenever there is an API key.
                 tls=_make_tls(fleet, folder),
                 data_converter=make_data_converter(encrypting, strict=fleet.codec.strict),
-                runtime=_make_quiet_runtime(),
+                runtime=runtime or _make_quiet_runtime(),
                 # The identity shows the host, its version and its keys in histories and lists of
                 # pollers.
                 identity=_make_identity(encrypting),
@@ -66,13 +73,17 @@ async def connect(fleet: FleetSettings, folder: Path, environ: Mapping[str, str]
 
 
 async def connect_when_up(
-    fleet: FleetSettings, folder: Path, environ: Mapping[str, str], say: Callable[[str], None]
+    fleet: FleetSettings,
+    folder: Path,
+    environ: Mapping[str, str],
+    say: Callable[[str], None],
+    runtime: Runtime | None = None,
 ) -> Client:
     """Connect. While the engine is down, wait, because a host may start before the engine."""
     is_told = False
     while True:
         try:
-            return await connect(fleet, folder, environ)
+            return await connect(fleet, folder, environ, runtime)
         except EngineError as error:
             if error.cause != "unreachable":
                 raise
@@ -90,9 +101,7 @@ def _make_identity(encrypting: Sequence[encryption_keys.EncryptionKey]) -> str:
 
 @cache
 def _make_quiet_runtime() -> Runtime:
-    """Return a runtime that logs only errors. The other messages are meant for SDK developers."""
-    only = TelemetryFilter(core_level="ERROR", other_level="ERROR")
-    return Runtime(telemetry=TelemetryConfig(logging=LoggingConfig(filter=only)))
+    return Runtime(telemetry=TelemetryConfig(logging=QUIET))
 
 
 async def _require_namespace(client: Client, fleet: FleetSettings) -> None:

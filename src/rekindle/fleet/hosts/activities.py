@@ -120,6 +120,10 @@ class Activities:
         self._running: dict[str, HostProcess] = {}
         self._ending: set[asyncio.Task[None]] = set()
 
+    def list_running(self) -> list[str]:
+        """Return the workflow ids of the agents whose cycles run on this host."""
+        return list(self._running)
+
     @activity.defn
     async def offer(self, order: HostOrder, shunned: Sequence[str]) -> str:  # noqa: ARG002 - it has to be decrypted
         """Reserve a slot and return this host's name, unless the host is in `shunned`.
@@ -199,6 +203,7 @@ class Activities:
                         "the engine cannot be reached, so another host has taken over the agent "
                         "by now"
                     )
+                    self._engine.count_cut_off()
                     raise ApplicationError(words, type=CUT, non_retryable=True)
                 if leaving in waited and leaving.done():
                     waited = {serving}

@@ -31,6 +31,7 @@ from rekindle.fleet.hosts.host_messages import (
     ProcessFailure,
     UnfitRequest,
 )
+from rekindle.fleet.hosts.host_metrics import HostMetrics
 from rekindle.policy.fleet.agent_registry import LeaseRequest
 from rekindle.policy.settings.runtime_settings import FLEET_RPC_SECONDS, STOP_SECONDS
 from rekindle.thresholds.fleet_limits import (
@@ -151,8 +152,9 @@ class HostProcess:
 class EngineClient:
     """Sends requests to workflows, retrying until they are answered."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, metrics: HostMetrics | None = None) -> None:
         self.client = client
+        self._metrics = metrics
         self._answered = self._asked = time.monotonic()
 
     def heard(self) -> None:
@@ -174,6 +176,10 @@ class EngineClient:
                 if await self.client.service_client.check_health(timeout=most):
                     self.heard()
         return self._was_silent(patience)
+
+    def count_cut_off(self) -> None:
+        if self._metrics is not None:
+            self._metrics.count_cut_off()
 
     def _was_silent(self, patience: float) -> bool:
         return time.monotonic() - self._answered > patience
@@ -204,11 +210,16 @@ class EngineClient:
     async def _send_request(self, workflow: str, request: EngineRequest) -> EngineAnswer:
         handle = self.client.get_workflow_handle_for(AgentWorkflow.run, workflow)
         most = timedelta(seconds=FLEET_RPC_SECONDS)
+        answer: EngineAnswer
         if isinstance(request, LeaseRequest):
-            return await handle.execute_update(AgentWorkflow.take_up, request, rpc_timeout=most)
-        return await handle.execute_update(
-            AgentWorkflow.commit, request, id=request.id, rpc_timeout=most
-        )
+            answer = await handle.execute_update(AgentWorkflow.take_up, request, rpc_timeout=most)
+        else:
+            answer = await handle.execute_update(
+                AgentWorkflow.commit, request, id=request.id, rpc_timeout=most
+            )
+        if self._metrics is not None:
+            self._metrics.observe(workflow, answer)
+        return answer
 
 
 def _is_cancelled() -> bool:

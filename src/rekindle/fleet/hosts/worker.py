@@ -10,6 +10,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from temporalio.client import Client
+from temporalio.runtime import Runtime
 from temporalio.worker import FixedSizeSlotSupplier, UnsandboxedWorkflowRunner, Worker, WorkerTuner
 
 from rekindle import __version__
@@ -21,6 +22,7 @@ from rekindle.fleet.engine.agent_client import AgentClient
 from rekindle.fleet.engine.deployments import claim_first, make_deployment_config
 from rekindle.fleet.hosts import host_admission
 from rekindle.fleet.hosts.activities import Activities, CycleSlots
+from rekindle.fleet.hosts.host_metrics import HostMetrics
 from rekindle.fleet.hosts.host_processes import EngineClient
 from rekindle.fleet.hosts.unused_folders import keep_clean
 from rekindle.fleet.pipelines.pipeline_activities import PipelineActivities
@@ -73,7 +75,9 @@ async def run_host(
             )
         await host_admission.require_admission(client)
         await claim_first(client, build)
-        own = Activities(EngineClient(client), CycleSlots(slots), root, host, say)
+        runtime = client.service_client.config.runtime or Runtime.default()
+        metrics = HostMetrics(runtime.metric_meter, root, host)
+        own = Activities(EngineClient(client, metrics), CycleSlots(slots), root, host, say)
         workers = _make_workers(client, own, host=host, pool=pool, slots=slots, build=build)
         pipelines = PipelineActivities(client, root, host)
         schedules = ScheduleActivities(client, root, host, pipelines.clone)
@@ -88,6 +92,8 @@ async def run_host(
                 await stack.enter_async_context(worker)
             cleaning = asyncio.create_task(keep_clean(AgentClient(client), root, host))
             stack.callback(cleaning.cancel)
+            counting = asyncio.create_task(metrics.keep_current(client, slots, own.list_running))
+            stack.callback(counting.cancel)
             say(f"host {host} of pool {pool} takes up to {render_count(slots, 'agent')}")
             await ended.wait()
             say("shutting down; other hosts will continue its agents")

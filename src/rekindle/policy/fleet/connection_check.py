@@ -18,6 +18,7 @@ from rekindle.formats.yaml_lines import (
     KeyPath,
     MarkedData,
 )
+from rekindle.policy.settings import metrics_check
 from rekindle.policy.settings.runtime_settings import (
     FleetSettings,
     TlsSettings,
@@ -57,6 +58,15 @@ def require_valid_fleet(fleet: FleetSettings, marked: MarkedData) -> None:
         )
     _require_tls(fleet, marked)
     _require_variables(fleet, marked)
+    metrics_check.require_valid_metrics(fleet.metrics, marked, ("fleet", "metrics"))
+    if fleet.metrics.prometheus and fleet.metrics.otlp:
+        raise _make_refusal(
+            marked,
+            "metrics",
+            "`prometheus` and `otlp` are both set",
+            "set only one of them; an OpenTelemetry collector can also read the metrics from the"
+            " address for Prometheus",
+        )
 
 
 def find_fleet_warnings(fleet: FleetSettings) -> list[FleetWarning]:

@@ -15,6 +15,7 @@ from rekindle.formats import validation
 from rekindle.formats.validation import Duration
 from rekindle.formats.validation import describe_key as _doc
 from rekindle.formats.yaml_lines import MarkedData
+from rekindle.policy.settings.metrics_settings import MetricsSettings
 from rekindle.thresholds import screens
 from rekindle.thresholds.comparison import *  # noqa: F403 - every name there is a threshold
 from rekindle.thresholds.fleet_limits import *  # noqa: F403
@@ -366,6 +367,7 @@ class FleetSettings(msgspec.Struct, frozen=True):
         str, _doc("Environment variable that holds the engine's API key, such as `$ENGINE_KEY`.")
     ] = ""
     codec: CodecSettings = CodecSettings()
+    metrics: MetricsSettings = MetricsSettings()
 
 
 def find_cycle_limit(agent: AgentEntry) -> int:

@@ -6,10 +6,12 @@ from collections import Counter
 import pytest
 
 from rekindle.documents.screens import metric_names
-from rekindle.documents.screens.metric_names import METRICS, Metric
+from rekindle.documents.screens.metric_names import HOST_METRICS, METRICS, Metric
+
+ALL = (*METRICS, *HOST_METRICS)
 
 
-@pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)
+@pytest.mark.parametrize("metric", ALL, ids=lambda metric: metric.name)
 def test_a_name_says_its_type_and_every_metric_is_explained(metric):
     assert re.fullmatch(r"rekindle(_[a-z]+)+", metric.name)
     assert metric.name.endswith("_total") == (metric.kind == "counter")
@@ -19,9 +21,9 @@ def test_a_name_says_its_type_and_every_metric_is_explained(metric):
 
 def test_the_list_has_every_metric_once():
     declared = [value for value in vars(metric_names).values() if isinstance(value, Metric)]
-    assert Counter(METRICS) == Counter(declared)
+    assert Counter(ALL) == Counter(declared)
 
 
 def test_no_label_holds_an_id_or_text():
-    labels = {label for metric in METRICS for label in metric.labels}
-    assert labels == {"harness", "state", "of", "stale", "verdict", "exit", "by"}
+    labels = {label for metric in ALL for label in metric.labels}
+    assert labels == {"harness", "state", "of", "stale", "verdict", "exit", "by", "cause"}
