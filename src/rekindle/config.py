@@ -47,6 +47,8 @@ class Project(msgspec.Struct, frozen=True):
 
     They are in `manifest`, but not in rekindle.yaml.
     """
+    mirrors: tuple[Path, ...] = ()
+    """Git folders of a fleet host whose objects the agents' clones read."""
 
     @property
     def declared_agents(self) -> list[str]:

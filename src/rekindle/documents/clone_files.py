@@ -48,6 +48,28 @@ def select_project_refs(refs: Mapping[str, str]) -> dict[str, str]:
     }
 
 
+def select_remote_refs(refs: Mapping[str, str]) -> dict[str, str]:
+    """Return a mirror's tags, and its branches as remote-tracking branches of `origin`."""
+    return {
+        f"refs/remotes/origin/{name.removeprefix(_HEADS)}" if name.startswith(_HEADS) else name: oid
+        for name, oid in refs.items()
+    }
+
+
+def render_remote(url: str, branch: str) -> str:
+    """Render the settings of a clone's `origin`, without other agents' branches."""
+    lines = [
+        '[remote "origin"]',
+        f"\turl = {_quote(url)}",
+        "\tfetch = +refs/heads/*:refs/remotes/origin/*",
+        f"\tfetch = ^{WORK_PREFIX}*",
+    ]
+    if branch:
+        merge = _quote(f"{_HEADS}{branch}")
+        lines += [f"[branch {_quote(branch)}]", "\tremote = origin", f"\tmerge = {merge}"]
+    return "".join(f"{line}\n" for line in lines)
+
+
 def parse_refs(listed: str) -> dict[str, str]:
     """Parse lines with a commit and a ref into a mapping from ref to commit."""
     pairs = (line.split(" ", 1) for line in listed.splitlines())

@@ -156,6 +156,12 @@ WORKSPACE_TRANSFER_SECONDS = declare_threshold(
     "seconds",
     "Timeout for a git call that fetches a workspace from its remote or pushes to it.",
 )
+MIRROR_FRESH_SECONDS = declare_threshold(
+    60.0,
+    "mirror.fresh_seconds",
+    "seconds",
+    "Time after a fetch during which new clones on a host do not fetch from the remote again.",
+)
 WORKSPACE_TRIES = declare_threshold(
     5,
     "workspace.tries",

@@ -43,6 +43,7 @@ def make_sandbox(
     read = [_locate(project, path) for path in profile.read]
     read += [system_prompt] if system_prompt else []
     read += [str(project.workers[name])] if name in project.workers else []
+    read += [str(mirror.resolve()) for mirror in project.mirrors]
     write = [_locate(project, path) for path in profile.write]
     workspace = find_workspace(project, name)
     if workspace is not None:

@@ -44,3 +44,24 @@ def test_a_setting_without_a_value_means_true():
         "core.bare": ["true"],
         "a.b": ["c", "d"],
     }
+
+
+def test_a_clone_of_a_mirror_tracks_the_remotes_branches():
+    """Its tags stay tags, and a fetch leaves out the agents' branches."""
+    refs = {"refs/heads/main": "1", "refs/heads/a/b": "2", "refs/tags/v1": "3"}
+    assert clone_files.select_remote_refs(refs) == {
+        "refs/remotes/origin/main": "1",
+        "refs/remotes/origin/a/b": "2",
+        "refs/tags/v1": "3",
+    }
+    text = clone_files.render_remote('https://host/"a".git', "main")
+    assert text.splitlines() == [
+        '[remote "origin"]',
+        '\turl = "https://host/\\"a\\".git"',
+        "\tfetch = +refs/heads/*:refs/remotes/origin/*",
+        "\tfetch = ^refs/heads/rekindle/*",
+        '[branch "main"]',
+        "\tremote = origin",
+        '\tmerge = "refs/heads/main"',
+    ]
+    assert "[branch" not in clone_files.render_remote("https://host/a.git", "")

@@ -1,5 +1,6 @@
 """A sandbox is refused before the start if it cannot be made, and its paths are checked."""
 
+import msgspec
 import pytest
 
 import worktrees
@@ -139,3 +140,14 @@ def test_a_limit_that_nothing_can_enforce_is_refused(load, monkeypatch, controll
     monkeypatch.setattr(probe, "require_sandbox", lambda: "bwrap")
     errors = find_errors(load("sandbox: {memory: 1G}"))
     assert any("need prlimit" in words for words, _ in errors) is is_refused
+
+
+def test_an_agent_on_a_host_reads_the_mirror_of_its_remote(load, tmp_path):
+    """Its clone needs the objects there, but must not change them."""
+    mirror = tmp_path.parent / "mirrors/one"
+    mirror.mkdir(parents=True)
+    project = msgspec.structs.replace(load("sandbox: on"), mirrors=(mirror,))
+    folder = open_store(project).folder("trades")
+    sandbox = sandbox_setup.make_sandbox(project, "trades", folder, None)
+    assert str(mirror.resolve()) in sandbox.profile.read
+    assert str(mirror.resolve()) not in sandbox.profile.write

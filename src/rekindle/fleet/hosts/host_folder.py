@@ -28,6 +28,7 @@ from rekindle.stores.folders.agent_folder import RekindleFolder
 from rekindle.stores.log import view
 from rekindle.system import clock
 from rekindle.system.files import durable_files, file_locks, inside_folder
+from rekindle.system.git.shared_mirror import MIRRORS, find_mirror
 from rekindle.system.processes.child_processes import HostProcesses
 from rekindle.wiring.open_store import HARNESSES
 
@@ -52,6 +53,11 @@ class HostFolder(msgspec.Struct, frozen=True):
     def inputs(self) -> Path:
         """Return the folder with the outputs of earlier pipeline steps."""
         return self.path / INPUTS
+
+    @property
+    def mirrors(self) -> Path:
+        """Return the folder with this host's copies of all remotes, which the clones read."""
+        return self.path.parent / MIRRORS
 
     def definition(self) -> AgentDefinition | None:
         data = durable_files.read_bytes(self._definition_file)
@@ -82,7 +88,8 @@ class HostFolder(msgspec.Struct, frozen=True):
         entry = msgspec.structs.replace(project.manifest.agents[self.agent], dir=folder)
         manifest = msgspec.structs.replace(project.manifest, agents={self.agent: entry})
         workers = {self.agent: self.inputs} if definition.worker else {}
-        return msgspec.structs.replace(project, manifest=manifest, workers=workers)
+        mirrors = (find_mirror(self.mirrors, definition.remote),) if definition.remote else ()
+        return msgspec.structs.replace(project, manifest=manifest, workers=workers, mirrors=mirrors)
 
     def store(self, project: Project, register: EventRegister) -> FileStore:
         """Return the replica's store, which commits its events through `register`."""

@@ -114,6 +114,7 @@ class HostedAgent:
             agent=self._order.agent,
             generation=claim,
             host=self._place.host,
+            mirrors=self._place.mirrors,
         )
 
     def _bring_workspace(

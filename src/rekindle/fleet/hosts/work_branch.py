@@ -19,6 +19,7 @@ from rekindle.formats.identifiers import to_one_line
 from rekindle.policy.settings.runtime_settings import WORKSPACE_TRIES, WORKTREE_CALL_SECONDS
 from rekindle.system.git.remote_repository import RemoteRepository, RemoteState
 from rekindle.system.git.repository import Repository
+from rekindle.system.git.shared_mirror import MIRRORS, SharedMirror
 from rekindle.system.git.tree_snapshot import (
     OWN_FOLDER,
     CapturedTree,
@@ -35,13 +36,22 @@ class WorkBranch:
     """One agent's workspace on one host, for one generation."""
 
     def __init__(
-        self, folder: Path, *, remote: str, agent: str, generation: int, host: str
+        self,
+        folder: Path,
+        *,
+        remote: str,
+        agent: str,
+        generation: int,
+        host: str,
+        mirrors: Path | None = None,
     ) -> None:
+        """Use the host's folder of mirrors, or one next to the agent's folder."""
         self._folder = folder
         self._agent = agent
         self._generation = generation
         self._host = to_one_line(host)
         self._remote = RemoteRepository(remote, document.make_work_ref(agent))
+        self._mirror = SharedMirror(mirrors or folder.parent / MIRRORS, remote)
         self._ours = f"refs/rekindle/{agent}"
         self.left: list[str] = []
         """Refs under which `bring` saved this host's unpushed files and commits."""
@@ -53,9 +63,9 @@ class WorkBranch:
 
         A host may return under the same name with an empty disk or an old copy of its disk.
         """
-        if not (self._folder / ".git").exists():
+        if not (self._folder / ".git").exists() or self._mirror.is_missing(self._folder):
             return False
-        copy = WorkingCopy(self._folder)
+        copy = self._open_copy()
         last = self._find_last_push(copy)
         if last is None or last.oid == revision:
             return last is not None
@@ -67,11 +77,17 @@ class WorkBranch:
         If `pushed` is None, the agent is new on the fleet and starts from the remote's default
         branch. If the process is killed at any point, a second call completes the work.
         """
+        try:
+            return self._bring(pushed)
+        except WorkspaceError as error:
+            if error.cause != "refused" or not self._mirror.replace_damaged():
+                raise
+        return self._bring(pushed)
+
+    def _bring(self, pushed: PushedWork | None) -> PushedWork:
         look = self._remote.look if pushed else self._remote.look_up_default
         remote = look()
-        self._remote.clone(self._folder)
-        copy = WorkingCopy(self._folder)
-        copy.sweep()
+        copy = self._make_copy(remote)
         for attempt in range(WORKSPACE_TRIES):
             self._fetch_missing(copy, remote)
             if pushed and not copy.has(pushed.revision):
@@ -121,7 +137,7 @@ class WorkBranch:
 
     def push(self) -> PushedWork | None:
         """Push the work tree as it is, or return None if nothing changed since the last push."""
-        copy = WorkingCopy(self._folder)
+        copy = self._open_copy()
         last = self._require_last_push(copy)
         position = copy.read_head()
         with copy.capture() as captured:
@@ -151,7 +167,7 @@ class WorkBranch:
         The caller has just confirmed that its lease is valid. The person's commits become a parent,
         but their changes do not become part of the work.
         """
-        copy = WorkingCopy(self._folder)
+        copy = self._open_copy()
         return self._claim_with(copy, copy.read_head(), self._require_last_push(copy).oid)
 
     def adopt(self) -> PushedWork:
@@ -160,9 +176,9 @@ class WorkBranch:
         A folder without a repository is turned into one, with nothing checked out.
         """
         remote = self._remote.look()
-        self._remote.clone(self._folder)
-        copy = WorkingCopy(self._folder)
-        copy.sweep()
+        if (self._folder / ".git").exists():
+            self._open_copy()
+        copy = self._make_copy(remote)
         position = copy.read_head()
         if not copy.has_index and position.head == remote.head:
             # This is a fresh clone. With its HEAD, the agent would seem to have removed all of the
@@ -176,6 +192,21 @@ class WorkBranch:
         with suppress(FileNotFoundError):
             return any(entry.name not in {".git", OWN_FOLDER} for entry in self._folder.iterdir())
         return False
+
+    def _open_copy(self) -> WorkingCopy:
+        """Return the clone, unless the agent made it read another repository's objects."""
+        copy = WorkingCopy(self._folder)
+        self._mirror.serves(copy)
+        return copy
+
+    def _make_copy(self, remote: RemoteState) -> WorkingCopy:
+        """Return the clone, after creating it or restoring what it lacks."""
+        self._mirror.clone(self._folder, remote)
+        copy = WorkingCopy(self._folder)
+        copy.sweep()
+        refs = {remote.work: document.make_work_ref(self._agent), remote.head: "HEAD"}
+        self._mirror.restore(copy, *(ref for oid, ref in refs.items() if oid))
+        return copy
 
     def _claim_with(self, copy: WorkingCopy, position: HeadPosition, last: str = "") -> PushedWork:
         """Push the work tree on top of the branch, unless another host has claimed the branch.
@@ -224,6 +255,7 @@ class WorkBranch:
 
     def _fetch_missing(self, copy: WorkingCopy, remote: RemoteState) -> None:
         """Fetch the remote's commits that are missing here."""
+        self._mirror.supply(copy, remote.head)
         default = f"refs/heads/{remote.branch}" if remote.branch else "HEAD"
         refs = {remote.work: document.make_work_ref(self._agent), remote.head: default}
         missing = [ref for oid, ref in refs.items() if oid and not copy.has(oid)]

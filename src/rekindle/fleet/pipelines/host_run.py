@@ -30,6 +30,7 @@ from rekindle.formats import json_codec
 from rekindle.policy.fleet.registered_pipeline import RegisteredPipeline
 from rekindle.stores.pipelines.run_folder import RunFolder
 from rekindle.system.git.remote_repository import RemoteRepository
+from rekindle.system.git.shared_mirror import MIRRORS, SharedMirror
 from rekindle.system.git.tree_snapshot import WorkingCopy
 from rekindle.wiring.pipelines.run_refs import make_result_branch
 
@@ -137,8 +138,13 @@ def open_clone(root: Path, url: str) -> WorkingCopy:
     """Return this host's clone of a repository. Only one thread may use it at a time."""
     place = _find_place(root, url)
     make_folders(place)
-    RemoteRepository(url, "").clone(place / "clone")
-    return WorkingCopy(place / "clone")
+    mirror, clone = SharedMirror(root / MIRRORS, url), place / "clone"
+    if not (clone / ".git").exists():
+        mirror.clone(clone, RemoteRepository(url, "HEAD").look())
+    copy = WorkingCopy(clone)
+    if mirror.is_missing(clone):
+        mirror.restore(copy, "HEAD")
+    return copy
 
 
 def _make_contested_error(ref: str) -> WorkspaceError:

@@ -1,4 +1,4 @@
-"""Clone from, fetch from and push to the git remote that stores workspaces.
+"""Fetch from and push to the git remote that stores workspaces.
 
 These commands may use the network with the user's own setup: ssh, ssh-agent, credential helpers.
 They run in a separate, empty repository that only borrows the objects. That way, an agent cannot
@@ -6,6 +6,7 @@ start a program or redirect a push by editing its repository's configuration. No
 never prompts, and messages never contain the credentials in a URL.
 """
 
+import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,7 +23,6 @@ from rekindle.errors import (
 )
 from rekindle.policy.settings.runtime_settings import WORKSPACE_TRANSFER_SECONDS
 from rekindle.system.files import (
-    durable_files,
     user_folder,
 )
 from rekindle.system.git import git_process
@@ -50,10 +50,8 @@ _SETTINGS = {
     "core.fsync": "objects,reference",  # fetched objects arrive as a pack
 }
 _NOT_OF_AGENTS = "^refs/heads/rekindle/*"
-"""Refspec that excludes agent branches, because there may be hundreds. A plain `git clone` would
-ignore it.
-"""
-_ALL_BRANCHES = "+refs/heads/*:refs/remotes/origin/*"
+"""Refspec that excludes agent branches, because there may be hundreds."""
+_ALL_BRANCHES = "+refs/heads/*:refs/heads/*"
 
 
 class RemoteState(msgspec.Struct, frozen=True):
@@ -100,34 +98,52 @@ class RemoteRepository:
         """Return the commit of each ref that matches a pattern, such as `refs/heads/a/*`."""
         return self._list_refs("--refs", *patterns)[0]
 
-    def clone(self, folder: Path) -> None:
-        """Clone into a folder atomically, without checking out any files."""
-        half_made = folder.with_name(f".{folder.name}.arriving")
-        with translate_os_errors(folder):
-            # If an earlier clone was killed, remove its leftovers and start again.
-            if half_made.exists():
-                shutil.rmtree(half_made)
-            if (folder / ".git").exists():
-                return
-            folder.mkdir(parents=True, exist_ok=True)
-            options = ("--quiet", "--no-checkout", "--origin", "origin", "--template=")
-            few = ("--single-branch", "--config", f"remote.origin.fetch={_NOT_OF_AGENTS}")
-            command = ("clone", *options, *few, "--", self._url, str(half_made))
-            self._call_git(command, folder=folder.parent)
-            all_else = ("config", "--add", "remote.origin.fetch", _ALL_BRANCHES)
-            self._call_git(all_else, folder=half_made)
-            self._call_git(("fetch", "--quiet", "origin"), folder=half_made)
-            durable_files.rename_durably(half_made / ".git", folder / ".git")
-            durable_files.sync_folder(folder)
-            half_made.rmdir()
+    def clone_branches(self, folder: Path) -> None:
+        """Clone all branches, except those of agents, into a new bare repository."""
+        options = ("--quiet", "--bare", "--single-branch", "--template=")
+        self._call_git(("clone", *options, "--", self._url, str(folder)), folder=folder.parent)
+        self.fetch_branches(folder)
 
-    def fetch(self, copy: WorkingCopy, *what: str) -> None:
-        """Fetch the objects for refs or commits without updating any local ref."""
+    def fetch_branches(self, folder: Path) -> None:
+        """Update the branches of a bare repository. No commits are removed."""
+        quiet = ("--quiet", "--prune", "--no-auto-maintenance")
+        command = ("fetch", *quiet, "--", self._url, _ALL_BRANCHES, _NOT_OF_AGENTS)
+        self._call_git(command, folder=folder)
+
+    def init(self, folder: Path, *, like: Path, branch: str) -> None:
+        """Create an empty repository with the object format of another."""
+        asked = ("rev-parse", "--show-object-format")
+        kept = self._call_git(asked, folder=like).out.decode().strip()
+        options = ("--quiet", "--template=", f"--object-format={kept}")
+        command = ("init", *options, f"--initial-branch={branch}", "--", str(folder))
+        self._call_git(command, folder=folder.parent)
+
+    def read_refs(self, folder: Path) -> dict[str, str]:
+        """Return the refs of a bare repository on this host."""
+        command = ("for-each-ref", "--format=%(objectname) %(refname)")
+        return parse_refs(os.fsdecode(self._call_git(command, folder=folder).out))
+
+    def has_commit(self, folder: Path, commit: str) -> bool:
+        """Return whether a bare repository on this host has a commit."""
+        return self._start_git(("cat-file", "-e", f"{commit}^{{commit}}"), folder=folder).code == 0
+
+    def is_sound(self, folder: Path) -> bool:
+        """Return whether a bare repository on this host is undamaged. Reads all of its objects."""
+        command = ("fsck", "--no-progress", "--no-dangling")
+        return self._start_git(command, folder=folder).code == 0
+
+    def fetch(self, copy: WorkingCopy, *what: str, again: bool = False) -> None:
+        """Fetch the objects for refs or commits without updating any local ref.
+
+        With `again`, also fetch objects that should be here but may be missing.
+        """
         wanted = [f"+{ref}:refs/fetched/{number}" for number, ref in enumerate(what)]
-        quiet = ("--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance")
+        quiet = ["--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance"]
+        quiet += ["--refetch"] if again else []
         with self._borrow_objects(copy) as place:
-            # These refs tell git which objects exist locally, so it fetches only the missing ones.
-            (place / "packed-refs").write_bytes(copy.refs())
+            if not again:
+                # These refs tell git which objects exist here, so it fetches only missing ones.
+                (place / "packed-refs").write_bytes(copy.refs())
             self._call_git(("fetch", *quiet, "--", self._url, *wanted), folder=place, borrowed=copy)
 
     def copy_refs(self, copy: WorkingCopy, *patterns: str) -> dict[str, str]:

@@ -18,8 +18,9 @@ from rekindle.fleet.hosts.work_branch import (
     WorkBranch,
     find_remote,
 )
-from rekindle.system.git import git_process
+from rekindle.system.git import git_process, shared_mirror
 from rekindle.system.git import remote_repository as transport
+from rekindle.system.git.shared_mirror import SharedMirror
 from rekindle.system.git.tree_snapshot import (
     CapturedTree,
     WorkingCopy,
@@ -392,8 +393,9 @@ def test_a_branch_of_an_earlier_life_becomes_a_parent(fleet):
 
 
 STEPS = [
-    (transport.durable_files, "rename_durably", "before"),
-    (transport.durable_files, "rename_durably", "after"),
+    (shared_mirror.durable_files, "rename_durably", "before"),
+    (shared_mirror.durable_files, "rename_durably", "after"),
+    (SharedMirror, "_write_clone", "after"),
     (transport.RemoteRepository, "fetch", "before"),
     (CapturedTree, "cover", "before"),
     (CapturedTree, "put", "before"),
@@ -443,7 +445,7 @@ def assert_it_is_there(fleet, claimed):
     assert status(there) == status(here)
     assert there.git("branch", "--show-current") == "feature"
     assert fleet.work() == claimed.revision
-    assert [path.name for path in there.path.parent.iterdir()] == ["trades"]
+    assert {path.name for path in there.path.parent.iterdir()} == {"trades", "mirrors"}
     assert not [*(there.path / ".git").glob("rekindle-*")]
 
 
@@ -460,7 +462,7 @@ def test_killed_while_it_clones_it_gets_there_the_next_time(  # noqa: PLR0917
     assert_it_is_there(fleet, fleet.at("there", 2).bring(recorded))
 
 
-@pytest.mark.parametrize(("owner", "step", "when"), STEPS[2:], ids=NAMES[2:])
+@pytest.mark.parametrize(("owner", "step", "when"), STEPS[3:], ids=NAMES[3:])
 def test_killed_where_a_copy_is_it_gets_there_the_next_time(  # noqa: PLR0917
     fleet, busy, monkeypatch, owner, step, when
 ):
@@ -590,7 +592,10 @@ def test_a_remote_that_is_out_of_reach_is_a_typed_error(fleet, url):
     """Bringing and pushing both say so, with what to try, and give no login away."""
     workspace = fleet.at("here", 1)
     workspace.bring(None)
-    (fleet.repository("here").path / "new.txt").write_text("new\n")
+    here = fleet.repository("here")
+    (here.path / "new.txt").write_text("new\n")
+    here.git("repack", "-a", "-d", "-q")  # with another URL, the mirror is another too
+    (here.path / ".git/objects/info/alternates").unlink()
     fleet.url = url
     for host, act in (("there", lambda one: one.bring(None)), ("here", lambda one: one.push())):
         with pytest.raises(WorkspaceError) as refused:
