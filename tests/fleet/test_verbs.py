@@ -12,6 +12,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from temporalio.client import Schedule, ScheduleActionStartWorkflow, ScheduleSpec
 
 from fleet.engine import Engine
 from fleet.working import Place, worker
@@ -19,6 +20,8 @@ from rekindle import config
 from rekindle.cli.main import run
 from rekindle.documents.events import HandoffRequested
 from rekindle.errors import EngineError, OwnershipError
+from rekindle.fleet.agent.brief_workflow import BriefWorkflow
+from rekindle.fleet.agent.host_orders import DECISION_QUEUE
 from rekindle.fleet.commands import fleet_checks
 from rekindle.fleet.commands.define_agent import define_agent
 from rekindle.fleet.commands.fleet_store import FleetStore
@@ -228,8 +231,6 @@ def test_a_changed_manifest_counts_from_the_next_command(place, host, rekindle, 
     assert rekindle("restart", name)[0] == 0
     with opened(place) as (_, fleet_store):
         assert "07:15" in fleet_store.kept(name).definition.manifest
-        found = described(fleet_store, name)
-        assert found.schedule.spec.time_zone_name == "Europe/Zurich"
     assert rekindle("fleet", "remove", name)[0] == 0
 
 
@@ -368,29 +369,26 @@ def test_the_engine_gets_no_login(place, no_worker):
     assert "secret" not in problem.what
 
 
-def test_a_brief_has_a_schedule_that_moves_with_the_agent(place, no_worker):
-    """It has a time and a zone; one runs at a time, and at most a day late."""
-    place.say(f"{no_worker}\nruntime: {{brief: {{at: '06:30', zone: Asia/Tokyo}}}}")
+def test_the_next_command_deletes_the_brief_schedule_of_an_earlier_version(place, host, rekindle):
+    """The agent's workflow has its own timer, so a schedule would only cost space."""
+    place.say(host)
+    assert rekindle("run", place.agent, "--cycles", "1")[0] == 0
+    await_end(rekindle, place.agent)
     with opened(place) as (_, store):
-        store.keep_schedule(place.agent)
-        found = described(store, place.agent)
-        assert found.schedule.spec.time_zone_name == "Asia/Tokyo"
-        moment = found.schedule.spec.calendars[0]
-        assert (moment.hour[0].start, moment.minute[0].start) == (6, 30)
-        assert found.schedule.policy.overlap.name == "SKIP"
-        assert found.schedule.policy.catchup_window.days == 1
-    place.say(f"{no_worker}\nruntime: {{brief: {{at: '07:00'}}}}")
-    with opened(place) as (_, store):
-        store.keep_schedule(place.agent)
-        found = described(store, place.agent)
-        assert found.schedule.spec.calendars[0].hour[0].start == 7
-        assert found.schedule.spec.time_zone_name == "UTC"
-    place.say(f"{no_worker}\nruntime: {{brief: {{at: never}}}}")
-    with opened(place) as (_, store):
-        store.keep_schedule(place.agent)
-        store.keep_schedule(place.agent)
         with pytest.raises(EngineError, match="not found"):
             described(store, place.agent)
+        client, workflow = store.agents.client, store.agents.workflow(place.agent)
+        name = schedules.make_schedule_name(client, place.agent)
+        start = ScheduleActionStartWorkflow(
+            BriefWorkflow.run, workflow, id=name, task_queue=DECISION_QUEUE
+        )
+        store.wait_for(client.create_schedule(name, Schedule(action=start, spec=ScheduleSpec())))
+        described(store, place.agent)
+        assert store.kept(place.agent).has_brief_timer
+    assert rekindle("restart", place.agent)[0] == 0
+    with opened(place) as (_, store), pytest.raises(EngineError, match="not found"):
+        described(store, place.agent)
+    assert rekindle("fleet", "remove", place.agent)[0] == 0
 
 
 def test_an_import_that_was_killed_can_be_repeated(place, no_worker, rekindle):

@@ -106,23 +106,29 @@ FLEET_BRIEF_SECONDS = declare_threshold(
     "How long to wait for the host with an agent's workspace to start a brief. The time is long "
     "because many briefs may be due in the same hour.",
 )
-FLEET_BRIEF_SPREAD_SECONDS = declare_threshold(
-    300.0,
-    "fleet.brief_spread_seconds",
+FLEET_BRIEF_AGENT_SECONDS = declare_threshold(
+    3.0,
+    "fleet.brief_agent_seconds",
     "seconds",
-    "Period over which a fleet spreads briefs that are due at the same time of day.",
+    "Time by which each agent of a fleet extends the period over which its briefs are spread.",
+)
+FLEET_BRIEF_WINDOW_SECONDS = declare_threshold(
+    4 * 3600.0,
+    "fleet.brief_window_seconds",
+    "seconds",
+    "Longest period over which a fleet spreads briefs that are due at the same time of day.",
+)
+FLEET_SIZE_SECONDS = declare_threshold(
+    3600.0,
+    "fleet.size_seconds",
+    "seconds",
+    "Interval at which a host counts all agents of a fleet, to spread their briefs.",
 )
 FLEET_BRIEF_WAIT_SECONDS = declare_threshold(
     300.0,
     "fleet.brief_wait_seconds",
     "seconds",
     "Maximum time that `brief` waits for a host to write the brief.",
-)
-FLEET_BRIEF_CATCH_UP_DAYS = declare_threshold(
-    1,
-    "fleet.brief_catch_up_days",
-    "days",
-    "Maximum age of a missed brief that a host still writes after an engine outage.",
 )
 FLEET_OFFER_SECONDS = declare_threshold(
     1.0,

@@ -1,4 +1,4 @@
-"""Workflow that a schedule starts when an agent's brief is due."""
+"""Workflow that schedules of earlier versions start when an agent's brief is due."""
 
 from temporalio import workflow
 

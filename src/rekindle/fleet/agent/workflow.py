@@ -22,6 +22,7 @@ from rekindle.fleet.agent.agent_decisions import (
     make_question_terms,
 )
 from rekindle.fleet.agent.agent_listing import AgentListing
+from rekindle.fleet.agent.brief_timer import start_brief_timer
 from rekindle.fleet.agent.continued_runs import continue_run
 from rekindle.fleet.agent.operator_notifications import OperatorNotices
 from rekindle.fleet.agent.refresh_signal import RefreshSignal
@@ -90,6 +91,7 @@ class AgentWorkflow(RefreshSignal):
 
     @workflow.run
     async def run(self, registered: RegisteredAgent) -> RegisteredAgent:  # noqa: ARG002 - taken by __init__
+        self._registered = start_brief_timer(lambda: self._registered, self.brief_due)
         while not self._is_removed:
             if self._must_continue(self._registered.most_events) and not self._is_brief_due:
                 await workflow.wait_condition(workflow.all_handlers_finished)

@@ -12,7 +12,6 @@ from rekindle.fleet.commands.define_agent import define_agent, find_files_with_s
 from rekindle.fleet.commands.fleet_store import FleetStore
 from rekindle.fleet.engine import queue_pollers
 from rekindle.fleet.engine.payload_codec import EncryptingCodec
-from rekindle.fleet.engine.schedules import SCHEDULE_ZONE
 from rekindle.fleet.hosts.host_admission import (
     find_missing_attributes,
     find_plain_agents,
@@ -20,6 +19,7 @@ from rekindle.fleet.hosts.host_admission import (
 )
 from rekindle.fleet.hosts.work_branch import find_remote
 from rekindle.policy.briefs.brief_schedule import NEVER
+from rekindle.policy.fleet.scheduled_run import FLEET_ZONE
 from rekindle.policy.settings.runtime_settings import (
     FLEET_RPC_SECONDS,
     AgentDefaults,
@@ -46,7 +46,7 @@ def check_briefs(project: Project) -> list[FolderProblem]:
     brief = project.settings.runtime.brief
     if brief.zone or brief.at == NEVER:
         return []
-    what = f"briefs are written at {brief.at} {SCHEDULE_ZONE}, because a fleet has no time zone"
+    what = f"briefs are written at {brief.at} {FLEET_ZONE}, because a fleet has no time zone"
     return [FolderProblem(what, "set `runtime: {brief: {zone: Europe/Zurich}}`", is_note=True)]
 
 

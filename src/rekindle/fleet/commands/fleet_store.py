@@ -201,10 +201,8 @@ class FleetStore:
         return None
 
     def keep_schedule(self, agent: str) -> None:
-        """Update the schedules of the agent's briefs and runs to match the manifest."""
-        brief, client = self._project.settings.runtime.brief, self.agents.client
-        workflow = self.agents.workflow(agent)
-        self.wait_for(schedules.update_schedule(client, agent, workflow, brief))
+        """Update the schedule of the agent's runs to match the manifest."""
+        client = self.agents.client
         every = self._project.manifest.agents[agent].every
         self.wait_for(run_schedules.update_agent_schedule(client, agent, every, self._fleet))
 
@@ -214,6 +212,8 @@ class FleetStore:
             registered.definition
         ):
             self.wait_for(self.agents.define(registered.agent, definition))
+        if registered.has_brief_timer:  # an earlier version may have made a schedule
+            self.wait_for(schedules.drop_schedule(self.agents.client, registered.agent))
         self.keep_schedule(registered.agent)
 
 

@@ -11,6 +11,7 @@ from datetime import timedelta
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerContext, ForkServerProcess
 
+import msgspec
 from temporalio.client import (
     Client,
     WorkflowUpdateFailedError,
@@ -22,6 +23,7 @@ from temporalio.service import RPCError, RPCStatusCode
 from rekindle.fleet.agent.host_orders import FENCED, HostOrder, HostResult
 from rekindle.fleet.agent.workflow import AgentWorkflow
 from rekindle.fleet.engine.update_errors import is_overlooked
+from rekindle.fleet.hosts.fleet_size import FleetSize
 from rekindle.fleet.hosts.host_folder import HostFolder
 from rekindle.fleet.hosts.host_messages import (
     EngineAnswer,
@@ -155,6 +157,7 @@ class EngineClient:
     def __init__(self, client: Client, metrics: HostMetrics | None = None) -> None:
         self.client = client
         self._metrics = metrics
+        self._size = FleetSize(client)
         self._answered = self._asked = time.monotonic()
 
     def heard(self) -> None:
@@ -212,6 +215,7 @@ class EngineClient:
         most = timedelta(seconds=FLEET_RPC_SECONDS)
         answer: EngineAnswer
         if isinstance(request, LeaseRequest):
+            request = msgspec.structs.replace(request, agents=await self._size.read())
             answer = await handle.execute_update(AgentWorkflow.take_up, request, rpc_timeout=most)
         else:
             answer = await handle.execute_update(

@@ -99,6 +99,10 @@ class RegisteredAgent(msgspec.Struct, frozen=True, kw_only=True):
     It is stored with the agent, so versions with a different limit replay this history in the same
     way.
     """
+    fleet_agents: int = 0
+    """Number of agents on the fleet when a host last took up this one."""
+    has_brief_timer: bool = False
+    """Whether the workflow itself waits for the time of the next brief."""
 
 
 class ReplicaState(msgspec.Struct, frozen=True):
@@ -118,6 +122,8 @@ class LeaseRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Hash of the projection that the host already has."""
     defined: str = ""
     """Hash of the definition that the host already has."""
+    agents: int = 0
+    """Number of agents on the fleet; 0 if the host does not know it."""
 
 
 class OpenLease(msgspec.Struct, frozen=True, kw_only=True):
@@ -192,7 +198,9 @@ def open_lease(
         agent = append_events(agent, moved)
     elif not agent.projection.moved.host:
         agent = append_events(agent, events.OwnerChanged(ts=now, host=request.host, previous=""))
-    agent = msgspec.structs.replace(agent, host=request.host)
+    agent = msgspec.structs.replace(
+        agent, host=request.host, fleet_agents=request.agents or agent.fleet_agents
+    )
     is_same = request.seq == agent.projection.seq and request.held == hash_projection(
         agent.projection
     )
