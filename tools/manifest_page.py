@@ -310,6 +310,7 @@ fleet:
   address: engine.example.com:7233
   namespace: trading
   pool: gpu
+  team: shop
   heartbeat_timeout: 75s
   fold_seconds: 10m
   tls: {ca: certs/ca.pem, cert: certs/host.pem, key: certs/host.key, server_name: engine}

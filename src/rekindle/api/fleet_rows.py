@@ -83,5 +83,9 @@ def _read_listed(
         budget=entry.budget,
         loops=project.settings.runtime.loops,
     )
-    row = build_row(registered.projection, inputs, entry.harness)
+    refusal = store.explain_refusal(name) if listed.state == "queued" else ""
+    if refusal:
+        row = msgspec.structs.replace(row, reason=refusal)
+    else:
+        row = build_row(registered.projection, inputs, entry.harness)
     return FleetReading(row, listed, registered, is_supervised)

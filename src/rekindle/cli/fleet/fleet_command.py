@@ -40,6 +40,7 @@ from rekindle.formats.identifiers import (
     require_agent_name,
     to_one_line,
 )
+from rekindle.policy.fleet.team_access import parse_teams
 from rekindle.policy.settings.metrics_settings import MetricsSettings
 from rekindle.policy.settings.runtime_settings import (
     FLEET_SLOTS,
@@ -136,6 +137,11 @@ def dev(port: int, ui_port: int, db: Path | None, memory: bool, namespace: str) 
     metavar="HOST:PORT",
     help="Address where Prometheus can read this host's metrics. Default: `fleet: metrics:`.",
 )
+@click.option(
+    "--teams",
+    metavar="TEAM,...",
+    help="Accept only agents of these teams (`fleet: team:`). Default: all agents.",
+)
 @trust_option
 def worker(
     *,
@@ -144,6 +150,7 @@ def worker(
     name: str | None,
     root: Path | None,
     listen: str | None,
+    teams: str | None,
     trust: bool,
 ) -> None:
     """Run the fleet's agents on this host until you stop the worker.
@@ -152,6 +159,7 @@ def worker(
     including the model's API key, from the host that runs them.
     """
     project, fleet_settings = find_fleet()
+    allowed = parse_teams(teams) if teams is not None else frozenset[str]()
     ensure_trust(project, trust=trust)
     if trust:
         require_operator(project)
@@ -177,6 +185,7 @@ def worker(
             slots=slots,
             root=(root or home.path / "fleet").resolve(),
             say=echo,
+            teams=allowed,
         )
 
     asyncio.run(run_worker())

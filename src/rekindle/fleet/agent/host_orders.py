@@ -13,6 +13,9 @@ FULL = "Full"
 UNFIT = "Unfit"
 """Error type for a commit or command that the workflow can never accept."""
 
+REFUSED = "Refused"
+"""Error type for a host that does not accept agents of this team."""
+
 
 class HostOrder(msgspec.Struct, frozen=True):
     """Order for a host: the agent, its lease's generation, and the workflow to report to."""
@@ -20,6 +23,8 @@ class HostOrder(msgspec.Struct, frozen=True):
     workflow: str
     agent: str
     generation: int
+    team: str = ""
+    """Team of the agent; empty if it has none."""
 
 
 class HostResult(msgspec.Struct, frozen=True):

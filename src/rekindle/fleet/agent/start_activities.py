@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 from temporalio import workflow
-from temporalio.common import RetryPolicy
+from temporalio.common import Priority, RetryPolicy
 from temporalio.exceptions import ActivityError
 from temporalio.exceptions import TimeoutError as TimedOutError
 from temporalio.workflow import ActivityCancellationType
@@ -77,6 +77,8 @@ def start_offer(
         result_type=str,
         task_queue=make_pool_queue(registered.definition.pool),
         start_to_close_timeout=timedelta(seconds=FLEET_OFFER_SECONDS),
+        # The engine serves the waiting agents of all teams in turn.
+        priority=Priority(fairness_key=registered.definition.team or None),
         retry_policy=RetryPolicy(
             initial_interval=timedelta(seconds=FLEET_OFFER_RETRY_SECONDS),
             backoff_coefficient=1,
@@ -85,7 +87,8 @@ def start_offer(
 
 
 def make_order(registered: RegisteredAgent) -> HostOrder:
-    return HostOrder(workflow.info().workflow_id, registered.agent, registered.generation)
+    team = registered.definition.team
+    return HostOrder(workflow.info().workflow_id, registered.agent, registered.generation, team)
 
 
 def is_work_unpushed(registered: RegisteredAgent) -> bool:

@@ -55,6 +55,7 @@ def _define(project: Project, fleet: FleetSettings, entry: AgentEntry | None) ->
             threshold=window_rule.find_threshold(handover, project.settings.runtime.relay),
         ),
         pool=fleet.pool,
+        team=fleet.team,
         heartbeat_seconds=float(fleet.heartbeat_timeout),
         remote=strip_user(remote.url) if remote else "",
         within=remote.path if remote else "",

@@ -16,6 +16,7 @@ from rekindle.fleet.commands.define_agent import define_agent, publish_workspace
 from rekindle.fleet.engine import queue_pollers, run_schedules, schedules
 from rekindle.fleet.engine.agent_client import AgentClient, ListedAgent
 from rekindle.fleet.engine.connect import connect
+from rekindle.fleet.teams.refused_offers import explain_refused_offer
 from rekindle.policy.fleet import agent_registry
 from rekindle.policy.fleet.agent_registry import RegisteredAgent
 from rekindle.policy.projection.projection import Projection
@@ -181,6 +182,15 @@ class FleetStore:
             )
         except RPCError:
             return True
+
+    def explain_refusal(self, agent: str) -> str:
+        """Return why hosts refuse an agent that waits for one, or "" if they do not."""
+        try:
+            return self._runner.run(
+                explain_refused_offer(self.agents.client, self.agents.workflow(agent))
+            )
+        except RPCError:
+            return ""
 
     def publish(self, agent: str, generation: int = 0) -> list[AnyEvent]:
         """Push the agent's folder, report the push, and return the events to record."""

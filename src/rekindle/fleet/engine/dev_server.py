@@ -23,6 +23,8 @@ SEARCH_ATTRIBUTES = {
 """Search attributes for agents in the engine. They contain only names and numbers, because they are
 not encrypted.
 """
+SERVER_SETTINGS = ("matching.enableFairness=true",)
+"""Settings of the engine that a fleet needs, as `NAME=VALUE`. This one serves teams in turn."""
 
 
 class DevServer(msgspec.Struct, frozen=True):
@@ -39,6 +41,8 @@ class DevServer(msgspec.Struct, frozen=True):
         argv += ["--ui-disable-news-fetch"]  # no requests to other hosts
         if self.database:
             argv += ["--db-filename", str(self.database)]
+        for setting in SERVER_SETTINGS:
+            argv += ["--dynamic-config-value", setting]
         for name, kind in SEARCH_ATTRIBUTES.items():
             argv += ["--search-attribute", f"{name}={kind}"]
         return argv

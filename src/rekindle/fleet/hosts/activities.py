@@ -22,7 +22,7 @@ from temporalio.worker import (
 
 from rekindle.documents import manifest
 from rekindle.errors import RekindleError
-from rekindle.fleet.agent.host_orders import CUT, FENCED, FULL, HostOrder, HostResult
+from rekindle.fleet.agent.host_orders import CUT, FENCED, FULL, REFUSED, HostOrder, HostResult
 from rekindle.fleet.agent.workflow import AgentWorkflow
 from rekindle.fleet.hosts import host_cycle
 from rekindle.fleet.hosts.host_folder import HostFolder
@@ -34,6 +34,7 @@ from rekindle.fleet.hosts.host_messages import (
 )
 from rekindle.fleet.hosts.host_processes import EngineClient, ForkServer, HostProcess, HostWork
 from rekindle.policy.fleet.agent_registry import AgentDefinition
+from rekindle.policy.fleet.team_access import explain_refused_team
 from rekindle.policy.operator.make_notification import make_notice
 from rekindle.policy.operator.notification_kinds import parse_notification
 from rekindle.policy.redact.redaction import Redaction
@@ -42,6 +43,7 @@ from rekindle.policy.settings.runtime_settings import (
     FLEET_HOST_SECONDS,
     FLEET_LEASE_DAYS,
     FLEET_LOOK_SHARE,
+    FLEET_SLOT_SECONDS,
     FLEET_WORD_SECONDS,
     POLL_SECONDS,
     STOP_SECONDS,
@@ -113,9 +115,13 @@ class Activities:
         root: Path,
         host: str,
         say: Callable[[str], None],
+        *,
+        teams: frozenset[str] = frozenset(),
     ) -> None:
         self._engine, self.slots = engine, slots
         self._root, self._host, self._say = root, host, say
+        self._teams = teams
+        """Teams whose agents this host accepts; empty to accept all agents."""
         self._fork_server = ForkServer()
         self._running: dict[str, HostProcess] = {}
         self._ending: set[asyncio.Task[None]] = set()
@@ -125,23 +131,27 @@ class Activities:
         return list(self._running)
 
     @activity.defn
-    async def offer(self, order: HostOrder, shunned: Sequence[str]) -> str:  # noqa: ARG002 - it has to be decrypted
+    async def offer(self, order: HostOrder, shunned: Sequence[str]) -> str:
         """Reserve a slot and return this host's name, unless the host is in `shunned`.
 
-        A host receives this order only if it has a free slot. The order's content is not used, but
-        a host without the fleet's key fails to decrypt it, and so cannot make an offer.
+        A host receives this order only if it has a free slot. A host without the fleet's key fails
+        to decrypt the order, and so cannot make an offer.
         """
+        attempt = activity.info().attempt
+        self._require_team(order, timedelta(seconds=min(attempt, FLEET_SLOT_SECONDS)))
         if self._host not in shunned:
             self.slots.promise()
         return self._host
 
     @activity.defn
     async def run_cycle(self, order: HostOrder) -> HostResult:
+        self._require_team(order)
         async with self.slots.use():
             return await self._watch_cycle(host_cycle.run_cycle, order)
 
     @activity.defn
     async def write_brief(self, order: HostOrder) -> HostResult:
+        self._require_team(order)
         return await self._watch_cycle(host_cycle.write_brief, order)
 
     @activity.defn
@@ -180,6 +190,14 @@ class Activities:
         )
         if failures:
             raise ApplicationError("; ".join(failures))
+
+    def _require_team(self, order: HostOrder, again: timedelta | None = None) -> None:
+        """Refuse an agent of another team. With `again`, the engine asks the pool again later."""
+        if why := explain_refused_team(self._host, self._teams, order.team):
+            self._say(f"{order.agent}: {why}")
+            raise ApplicationError(
+                why, type=REFUSED, non_retryable=again is None, next_retry_delay=again
+            )
 
     async def _watch_cycle(self, work: HostWork, order: HostOrder) -> HostResult:
         """Serve a process's requests until the process exits or the lease is lost."""

@@ -63,6 +63,7 @@ async def run_host(
     root: Path,
     say: Callable[[str], None],
     build: str = __version__,
+    teams: frozenset[str] = frozenset(),
 ) -> None:
     """Run a host until it receives SIGTERM or SIGINT, then return its agents to the fleet."""
     with translate_os_errors(root):
@@ -77,7 +78,8 @@ async def run_host(
         await claim_first(client, build)
         runtime = client.service_client.config.runtime or Runtime.default()
         metrics = HostMetrics(runtime.metric_meter, root, host)
-        own = Activities(EngineClient(client, metrics), CycleSlots(slots), root, host, say)
+        reporting = EngineClient(client, metrics)
+        own = Activities(reporting, CycleSlots(slots), root, host, say, teams=teams)
         workers = _make_workers(client, own, host=host, pool=pool, slots=slots, build=build)
         pipelines = PipelineActivities(client, root, host)
         schedules = ScheduleActivities(client, root, host, pipelines.clone)
@@ -94,7 +96,8 @@ async def run_host(
             stack.callback(cleaning.cancel)
             counting = asyncio.create_task(metrics.keep_current(client, slots, own.list_running))
             stack.callback(counting.cancel)
-            say(f"host {host} of pool {pool} takes up to {render_count(slots, 'agent')}")
+            only = f" of {', '.join(sorted(teams))}" if teams else ""
+            say(f"host {host} of pool {pool} takes up to {render_count(slots, 'agent')}{only}")
             await ended.wait()
             say("shutting down; other hosts will continue its agents")
 

@@ -77,6 +77,8 @@ class AgentDefinition(msgspec.Struct, frozen=True, kw_only=True):
     """Project folder name to show in notifications; empty if an older version set up the agent."""
     worker: PipelineWorker | None = None
     """Pipeline run that the agent works for; None if there is none."""
+    team: str = ""
+    """Team that the agent belongs to; empty if it belongs to none."""
 
 
 class RegisteredAgent(msgspec.Struct, frozen=True, kw_only=True):

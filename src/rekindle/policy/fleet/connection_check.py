@@ -42,13 +42,14 @@ class FleetWarning(msgspec.Struct, frozen=True):
 def require_valid_fleet(fleet: FleetSettings, marked: MarkedData) -> None:
     """Raise ManifestError, with the line number, for the first invalid setting."""
     _require_address(fleet, marked)
-    if not AGENT_NAME.match(fleet.pool):
-        raise _make_refusal(
-            marked,
-            "pool",
-            f"{fleet.pool!r} is not a valid pool name",
-            "use up to 63 of a-z, 0-9, - and _, starting with a letter or a digit",
-        )
+    for key, name in (("pool", fleet.pool), ("team", fleet.team)):
+        if not AGENT_NAME.match(name) and (name or key == "pool"):
+            raise _make_refusal(
+                marked,
+                key,
+                f"{name!r} is not a valid {key} name",
+                "use up to 63 of a-z, 0-9, - and _, starting with a letter or a digit",
+            )
     if not SHORTEST_HEARTBEAT <= fleet.heartbeat_timeout < float("inf"):
         raise _make_refusal(
             marked,

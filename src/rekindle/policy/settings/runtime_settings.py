@@ -346,6 +346,13 @@ class FleetSettings(msgspec.Struct, frozen=True):
     address: Annotated[str, _doc("The engine's host and port.")] = "127.0.0.1:7233"
     namespace: Annotated[str, _doc("Engine namespace.", min_length=1)] = "default"
     pool: Annotated[str, _doc("Pool of hosts that may run these agents.")] = "default"
+    team: Annotated[
+        str,
+        _doc(
+            "Team that these agents belong to, or empty. Teams get a fair share of free slots, and "
+            "`rekindle fleet team` limits them."
+        ),
+    ] = ""
     heartbeat_timeout: Annotated[
         Duration, _doc("Time without a heartbeat after which a host's agents move to another host.")
     ] = Duration(75)

@@ -185,3 +185,14 @@ def test_each_is_explained(key, value, origin):
     text = "version: 1\nfleet:\n  pool: large\n  tls: true\n  codec: {keys: [$A]}\n"
     [found] = explain_settings.explain_setting(key, *manifest.read_manifest(text))
     assert (found.value, found.origin) == (value, origin)
+
+
+@pytest.mark.parametrize("key", ["pool", "team"])
+def test_a_pool_and_a_team_have_simple_names(key):
+    assert f"is not a valid {key} name" in str(refused(f"fleet: {{{key}: 'Big One'}}"))
+
+
+def test_a_fleet_needs_no_team():
+    found = fleet("fleet: {team: ''}")
+    assert found is not None
+    assert found.team == ""

@@ -1,0 +1,1 @@
+"""Teams that share a fleet: their caps, and hosts that accept only some of them."""
