@@ -58,7 +58,7 @@ async def play_starts(agents: AgentClient) -> list[str]:
     @activity.defn(name="offer")
     async def offer(order: HostOrder, _shunned: list[str]) -> str:
         started[order.agent] = None
-        return "a host that nobody runs"
+        return "a missing host"
 
     async with deciding(agents.client, *WORKFLOWS):
         for names in (many, few):

@@ -105,6 +105,7 @@ ALLOWED_INSIDE = {
     "policy/exits/usage_limits.py:_parse_clock": "hours of a clock",
     "policy/pipelines/worker_names.py:NAME_ROOM": "format of an agent's name",
     "policy/redact/*:*": "shapes of secrets, fitted together with the patterns beside them",
+    "policy/settings/fleet_settings.py:*": "defaults of manifest keys, declared with `_doc`",
     "policy/settings/runtime_settings.py:*": "defaults of manifest keys, declared with `_doc`",
     "policy/text/token_estimate.py:_classify_bytes": "number of bytes there are",
     "stores/log/event_log.py:compute_anchor": "format on disk",
