@@ -81,7 +81,7 @@ def test_the_tool_fails_below_its_bar():
 @pytest.mark.timeout(2400 if WHOLE else 900)
 def test_nine_of_ten_mutations_are_caught():
     """A sample; `just torture` takes a larger one."""
-    done = mutate(1000 if WHOLE else 200, "--bar", 90)
+    done = mutate(1000 if WHOLE else 100, "--bar", 90)
     print(done.stdout)
     assert done.returncode == 0, done.stdout + done.stderr
     assert re.search(r"[1-9]\d+ of \d+ caught", done.stdout)

@@ -129,15 +129,13 @@ def test_hostile_words_take_linear_time(piece):
 
     def seconds(size: int) -> float:
         text = (piece * (size // len(piece) + 1))[:size]
-        best = float("inf")
-        for _ in range(3):
-            start = time.process_time()
-            for cli in ("codex", "gemini", "any"):
-                kind(cli, text)
-            best = min(best, time.process_time() - start)
-        return best
+        start = time.process_time()
+        for cli in ("codex", "gemini", "any"):
+            kind(cli, text)
+        return time.process_time() - start
 
-    assert seconds(100_000) / max(seconds(12_500), 0.002) < 24
+    # A busy machine can make one measurement fail, but not three.
+    assert any(seconds(100_000) / max(seconds(12_500), 0.002) < 24 for _ in range(3))
 
 
 # The set of sentences that others have seen
