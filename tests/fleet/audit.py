@@ -14,15 +14,14 @@ import msgspec
 from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client
 
-from rekindle.fleet.agent.host_orders import HostOrder
+from rekindle.fleet.agent.host_orders import HostLoss, HostOrder, LeaseEnd
 from rekindle.fleet.engine.payload_converter import make_data_converter
+from rekindle.policy.fleet.agent_leases import LeaseRequest
 from rekindle.policy.fleet.agent_registry import (
     CommitRequest,
-    LeaseRequest,
 )
 
 _IDENTITY = re.compile(r"rekindle (\S+) (\d+)@(\S+)")
-_ENDS = ("COMPLETED", "FAILED", "TIMED_OUT", "CANCELED")
 
 
 @dataclass(frozen=True)
@@ -49,7 +48,7 @@ class Accepted:
 
 @dataclass
 class Lease:
-    """One `run_cycle`, from its start until its end."""
+    """One lease, from the order to begin a cycle until its end."""
 
     generation: int
     queue: str
@@ -57,8 +56,14 @@ class Lease:
     taken_at: datetime | None = None
     taken_by: Who | None = None
     openings: int = 0
+    lease: str = ""
+    """Its random id, once a host has opened it."""
     ended: datetime | None = None
     how: str = ""
+
+    def end(self, at: datetime, how: str) -> None:
+        if self.ended is None:
+            self.ended, self.how = at, how
 
     def is_held_at(self, moment: datetime, host: str) -> bool:
         """Return whether a cycle ran at that moment, on that host."""
@@ -113,13 +118,18 @@ class Told:
 
 
 async def told(client: Client, agent: str) -> Told:
-    handle = client.get_workflow_handle(f"{client.namespace}/{agent}")
-    history = await handle.fetch_history()
-    found = Told(agent, history_events=len(history.events))
-    by_schedule: dict[int, Lease] = {}
-    for event in history.events:
-        found.history_bytes += event.ByteSize()
-        _hear(found, by_schedule, event)
+    name = f"{client.namespace}/{agent}"
+    described = await client.get_workflow_handle(name).describe()
+    found, run = Told(agent), described.raw_info.first_run_id
+    while run:
+        by_schedule: dict[int, Lease] = {}
+        history = await client.get_workflow_handle(name, run_id=run).fetch_history()
+        found.history_events += len(history.events)
+        for event in history.events:
+            found.history_bytes += event.ByteSize()
+            _hear(found, by_schedule, event)
+        last = history.events[-1].workflow_execution_continued_as_new_event_attributes
+        run = last.new_execution_run_id
     return found
 
 
@@ -130,7 +140,7 @@ def _hear(found: Told, by_schedule: dict[int, Lease], event: Any) -> None:
     match kind:
         case "ACTIVITY_TASK_SCHEDULED":
             said = event.activity_task_scheduled_event_attributes
-            if said.activity_type.name != "run_cycle":
+            if said.activity_type.name != "begin_cycle":
                 return
             order: HostOrder = _decoded(said.input, HostOrder)
             if last is not None and (last.ended is None or last.generation >= order.generation):
@@ -140,17 +150,31 @@ def _hear(found: Told, by_schedule: dict[int, Lease], event: Any) -> None:
             by_schedule[event.event_id] = made
         case "WORKFLOW_EXECUTION_UPDATE_ACCEPTED":
             request = event.workflow_execution_update_accepted_event_attributes.accepted_request
-            if request.input.name in {"take_up", "commit"}:
+            if request.input.name in {"take_up", "commit", "end_lease"}:
                 assert last is not None, f"{request.input.name} before there was a lease"
                 _accept(found, last, request, at)
-        case _ if kind.startswith("ACTIVITY_TASK_") and kind.endswith(_ENDS):
+        case "WORKFLOW_EXECUTION_SIGNALED" if last is not None:
+            _hear_loss(last, event.workflow_execution_signaled_event_attributes, at)
+        case "ACTIVITY_TASK_FAILED" | "ACTIVITY_TASK_TIMED_OUT" | "ACTIVITY_TASK_CANCELED":
             said = getattr(event, f"{kind.lower()}_event_attributes")
             if lease := by_schedule.get(said.scheduled_event_id):
-                lease.ended, lease.how = at, kind.removeprefix("ACTIVITY_TASK_")
+                lease.end(at, kind.removeprefix("ACTIVITY_TASK_"))
+
+
+def _hear_loss(last: Lease, said: Any, at: datetime) -> None:
+    if said.signal_name == "host_lost":
+        loss: HostLoss = _decoded(said.input, HostLoss)
+        if last.lease in loss.leases:
+            last.end(at, "LOST")
 
 
 def _accept(found: Told, last: Lease, request: Any, at: datetime) -> None:
     who = _who(request.meta.identity)
+    if request.input.name == "end_lease":
+        end: LeaseEnd = _decoded(request.input.args, LeaseEnd)
+        assert end.lease == last.lease, f"{who} ended {end} of {last}"
+        last.end(at, end.kind or "COMPLETED")
+        return
     if request.input.name == "commit":
         asked: CommitRequest = _decoded(request.input.args, CommitRequest)
         found.commits.append(Accepted(at, who, asked, last.generation, last.ended is not None))
@@ -160,6 +184,7 @@ def _accept(found: Told, last: Lease, request: Any, at: datetime) -> None:
     if opening.generation != last.generation or opening.host != who.host or is_other:
         found.overlaps.append(f"{who} took up {opening.generation} of {last}")
     last.taken_at, last.taken_by = last.taken_at or at, who
+    last.lease, last.generation = opening.lease, max(last.generation, opening.seen + 1)
     last.openings += 1
 
 

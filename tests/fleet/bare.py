@@ -26,9 +26,26 @@ class BareWorkflow:
                 schedule_to_start_timeout=timedelta(seconds=60),
                 retry_policy=RetryPolicy(maximum_attempts=1),
             )
+            due = (cycle + 1) * len(self._answers)
+            await workflow.wait_condition(lambda: self._asked >= due)  # noqa: B023 - awaited here
 
     @workflow.update
     def commit(self, asked: str) -> str:
         answer = self._answers[self._asked % len(self._answers)]
         self._asked += 1
         return answer
+
+
+@workflow.defn(name="Beating")
+class BeatingWorkflow:
+    """Wait for one activity with heartbeats, as a host's workflow does."""
+
+    @workflow.run
+    async def run(self, queue: str, seconds: float) -> None:
+        await workflow.execute_activity(
+            "beats",
+            task_queue=queue,
+            heartbeat_timeout=timedelta(seconds=seconds),
+            start_to_close_timeout=timedelta(days=1),
+            retry_policy=RetryPolicy(maximum_attempts=1),
+        )

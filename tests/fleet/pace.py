@@ -12,7 +12,7 @@ import re
 import sys
 import time
 import uuid
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -31,17 +31,17 @@ from rekindle.documents import events
 from rekindle.fleet.agent.host_orders import (
     DECISION_QUEUE,
     HostOrder,
-    HostResult,
+    LeaseEnd,
     make_host_queue,
 )
 from rekindle.fleet.agent.workflow import AgentWorkflow
 from rekindle.fleet.commands.define_agent import define_agent
 from rekindle.fleet.engine.agent_client import AgentClient
 from rekindle.fleet.engine.connect import connect
+from rekindle.policy.fleet.agent_leases import LeaseRequest
 from rekindle.policy.fleet.agent_registry import (
     AgentDefinition,
     CommitRequest,
-    LeaseRequest,
     RegisteredAgent,
     append_events,
     hash_definition,
@@ -76,7 +76,7 @@ with open(folder + "/relay.md", "w") as draft:
 class Asked(msgspec.Struct, frozen=True):
     """The requests of a workflow in a cycle, and the size of its answers."""
 
-    request: LeaseRequest | CommitRequest
+    request: LeaseRequest | CommitRequest | LeaseEnd
     answer: int
 
 
@@ -148,6 +148,7 @@ class Pacing:
         self._left = 0
         self._come = asyncio.Event()
         self._gate = asyncio.Event()
+        self._tasks: set[asyncio.Task[None]] = set()
 
     async def ours(self, prefix: str, agents: int, cycles: int) -> None:
         """Start this many agents; return when each has finished its first cycle and waits."""
@@ -208,39 +209,59 @@ class Pacing:
         running = Worker(
             self._client,
             task_queue=make_host_queue(HOST),
-            activities=[self.run_cycle, self.bare_cycle],
+            activities=[self.begin_cycle, self.bare_cycle],
             max_concurrent_activity_task_polls=2,
         )
         async with deciding(self._client, AgentWorkflow, BareWorkflow), running:
             yield
 
     @activity.defn
-    async def run_cycle(self, order: HostOrder) -> HostResult:
+    async def begin_cycle(self, order: HostOrder) -> None:
         handle, name = self.handle(order.workflow), order.workflow
         known = self._known.get(name)
         saying = Saying(order.generation, known, is_last=order.generation == self._cycles[name])
-        opening, *commits = (one.request for one in self._words)
+        opening, *_ = (one.request for one in self._words)
         opened = await handle.execute_update(AgentWorkflow.take_up, saying.open(self._definition))
         assert isinstance(opening, LeaseRequest)
         assert (opened.kept is None) == (known is not None), "it continues from what it has"
         saying.known = known or opened.kept.projection
-        for one in commits:
+        self._keep(self._run_cycle(name, saying))
+
+    async def _run_cycle(self, name: str, saying: "Saying") -> None:
+        """Commit what a cycle commits, after the activity, as a host does."""
+        handle = self.handle(name)
+        for one in [one.request for one in self._words][1:]:
+            if isinstance(one, LeaseEnd):
+                await self._count()
+                await handle.execute_update(AgentWorkflow.end_lease, saying.end())
+                return
             asked = saying.say(one)
             answer = await handle.execute_update(AgentWorkflow.commit, asked, id=asked.id)
             assert len(answer.lines) == len(asked.lines), "no other host reports anything here"
             saying.hear(answer.lines)
-        self._known[name] = saying.known
-        await self._count()
-        return HostResult(saying.known.seq)
+            self._known[name] = saying.known
+
+    def _keep(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(asyncio.Task.result)
 
     @activity.defn
-    async def bare_cycle(self, name: str, cycle: int) -> str:
+    async def bare_cycle(self, name: str, cycle: int) -> None:
+        """Make the first request; the others follow after the activity, as with ours."""
+        await self._ask_bare(name, self._words[0])
+        self._keep(self._run_bare(name))
+
+    async def _run_bare(self, name: str) -> None:
+        for one in self._words[1:]:
+            if isinstance(one.request, LeaseEnd):
+                await self._count()
+            await self._ask_bare(name, one)
+
+    async def _ask_bare(self, name: str, one: Asked) -> None:
         handle = self._client.get_workflow_handle(name)
-        for one in self._words:
-            request = "x" * len(msgspec.json.encode(one.request))
-            await handle.execute_update(BareWorkflow.commit, request, id=uuid.uuid4().hex)
-        await self._count()
-        return "x" * 30
+        request = "x" * len(msgspec.json.encode(one.request))
+        await handle.execute_update(BareWorkflow.commit, request, id=uuid.uuid4().hex)
 
     def _expect(self, cycles: int) -> None:
         self._left = cycles
@@ -268,13 +289,17 @@ class Saying:
         seq = self.known.seq
         return LeaseRequest(
             generation=self._cycle,
+            lease=self._fresh["launch"],
             host=HOST,
             seq=seq,
             held=hash_projection(self.known) if seq else "",
             defined=hash_definition(definition) if seq else "",
         )
 
-    def say(self, recorded: LeaseRequest | CommitRequest) -> CommitRequest:
+    def end(self) -> LeaseEnd:
+        return LeaseEnd(generation=self._cycle, lease=self._fresh["launch"])
+
+    def say(self, recorded: LeaseRequest | CommitRequest | LeaseEnd) -> CommitRequest:
         assert isinstance(recorded, CommitRequest)
         lines = [self._line(msgspec.json.decode(line)) for line in recorded.lines]
         ends = any('"cycle.ended"' in line for line in lines)
@@ -284,6 +309,7 @@ class Saying:
         return CommitRequest(
             id=uuid.uuid4().hex,
             generation=self._cycle,
+            lease=self._fresh["launch"],
             known=self.known.seq,
             lines=tuple(lines),
             documents={
@@ -328,16 +354,17 @@ async def recorded(engine: Engine, folder: Path) -> tuple[list[Asked], AgentDefi
         await asyncio.to_thread(worker.wait, 30)
     handle = client.get_workflow_handle(f"{client.namespace}/{AGENT}")
     cycles: list[list[Asked]] = []
-    request: LeaseRequest | CommitRequest | None = None
+    request: LeaseRequest | CommitRequest | LeaseEnd | None = None
+    kinds = {"take_up": LeaseRequest, "commit": CommitRequest, "end_lease": LeaseEnd}
     async for event in handle.fetch_history_events():
         accepted = event.workflow_execution_update_accepted_event_attributes.accepted_request.input
         outcome = event.workflow_execution_update_completed_event_attributes.outcome.success
-        if accepted.name in {"take_up", "commit"}:
-            kind = LeaseRequest if accepted.name == "take_up" else CommitRequest
+        if kind := kinds.get(accepted.name):
             request = msgspec.json.decode(accepted.args.payloads[0].data, type=kind)
             cycles += [[]] if kind is LeaseRequest else []
-        elif outcome.payloads and request is not None:
-            cycles[-1].append(Asked(request, len(outcome.payloads[0].data)))
+        elif request is not None and (outcome.payloads or isinstance(request, LeaseEnd)):
+            size = len(outcome.payloads[0].data) if outcome.payloads else 0
+            cycles[-1].append(Asked(request, size))
             request = None
     await handle.terminate()
     assert len(cycles) == RECORDED_CYCLES

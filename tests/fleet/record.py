@@ -89,10 +89,10 @@ class Life:
                 await asyncio.sleep(0.05)
 
     async def until_over(self) -> None:
-        await self.until(lambda kept: kept.projection.run.is_over and not kept.is_leased)
+        await self.until(lambda kept: kept.projection.run.is_over and kept.lease is None)
 
     async def until_safe(self) -> None:
-        await self.until(lambda kept: kept.projection.run.is_safe and not kept.is_leased)
+        await self.until(lambda kept: kept.projection.run.is_safe and kept.lease is None)
 
     async def ask_for_brief(self) -> None:
         await self._agents.ask_for_brief(self._name)

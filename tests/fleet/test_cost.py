@@ -19,14 +19,13 @@ from temporalio.runtime import MetricBuffer, Runtime, TelemetryConfig
 from temporalio.worker import Worker
 
 from fleet.apart import children
+from fleet.bare import BeatingWorkflow
 from fleet.deciding import deciding
 from fleet.figures import hold
 from fleet.pace import AGENT, HOST, Project, begun, cpu_seconds, megabytes
 from rekindle.documents import events
 from rekindle.fleet.agent.host_orders import (
     DECISION_QUEUE,
-    HostOrder,
-    HostResult,
     make_host_queue,
 )
 from rekindle.fleet.agent.workflow import AgentWorkflow
@@ -38,7 +37,6 @@ from rekindle.policy.fleet.agent_registry import (
 )
 from rekindle.policy.projection.projection import Projection
 from rekindle.policy.settings.runtime_settings import FLEET_BEAT_SHARE
-from rekindle.policy.supervision import run_moves as runs
 from rekindle.system import clock
 
 pytestmark = [pytest.mark.torture, pytest.mark.bench, pytest.mark.timeout(300, method="thread")]
@@ -88,7 +86,7 @@ async def spent_settled(engine, seconds: float, windows: int = 2) -> float:
 
 
 def test_the_cost_of_a_heartbeat(own_engine, tmp_path):
-    """The agents run and report nothing else; the engine's client counts what it sends."""
+    """Hosts beat and do nothing else; the engine's client counts what it sends."""
     project = Project(tmp_path / "project", own_engine.address)
     timeout = project.definition.heartbeat_seconds
     beat = timedelta(seconds=timeout * FLEET_BEAT_SHARE)
@@ -98,16 +96,15 @@ def test_the_cost_of_a_heartbeat(own_engine, tmp_path):
     begun_now, ends = 0, asyncio.Event()
     all_run = asyncio.Event()
 
-    @activity.defn(name="run_cycle")
-    async def lives(order: HostOrder) -> HostResult:
+    @activity.defn(name="beats")
+    async def lives() -> None:
         nonlocal begun_now
         begun_now += 1
         if begun_now == BEATING:
             all_run.set()
         while not ends.is_set():
-            activity.heartbeat(order.generation)
+            activity.heartbeat()
             await asyncio.sleep(timeout / 8)
-        return HostResult(0, is_leaving=True)
 
     def beats() -> int:
         return sum(
@@ -123,7 +120,6 @@ def test_the_cost_of_a_heartbeat(own_engine, tmp_path):
             data_converter=make_data_converter(()),
             runtime=Runtime(telemetry=TelemetryConfig(metrics=counted)),
         )
-        said = runs.make_desired_event(Projection(agent=AGENT).run, "running", clock.read_clock())
         names = [f"beating-{number}" for number in range(BEATING)]
         running = Worker(
             client,
@@ -133,9 +129,15 @@ def test_the_cost_of_a_heartbeat(own_engine, tmp_path):
             max_heartbeat_throttle_interval=beat,
             default_heartbeat_throttle_interval=beat,
         )
-        async with running, deciding(client, AgentWorkflow):
+        async with running, deciding(client, BeatingWorkflow):
             quiet = await spent(own_engine, window)
-            await start(client, project, names, said)
+            for name in names:
+                await client.start_workflow(
+                    BeatingWorkflow.run,
+                    args=[make_host_queue(HOST), timeout],
+                    id=name,
+                    task_queue=DECISION_QUEUE,
+                )
             await asyncio.wait_for(all_run.wait(), 120)
             await asyncio.sleep(beat.total_seconds())
             beats()

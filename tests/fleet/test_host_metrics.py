@@ -23,7 +23,8 @@ from rekindle.errors import UsageError
 from rekindle.fleet.engine.agent_client import AgentClient
 from rekindle.fleet.engine.telemetry import make_runtime
 from rekindle.fleet.hosts.host_metrics import HostMetrics
-from rekindle.policy.fleet.agent_registry import CommitResult, OpenLease, ReplicaState
+from rekindle.policy.fleet.agent_leases import OpenLease
+from rekindle.policy.fleet.agent_registry import CommitResult, ReplicaState
 from rekindle.policy.projection.fold import fold_events
 from rekindle.policy.projection.projection import Projection
 from rekindle.policy.settings.metrics_settings import MetricsSettings
@@ -83,7 +84,7 @@ def opened(*happened):
         msgspec.structs.replace(event, seq=place) for place, event in enumerate(happened, 1)
     ]
     projection = fold_events(Projection(agent="trades"), numbered)
-    return OpenLease(kept=ReplicaState(projection, {}), definition=None)
+    return OpenLease(generation=1, kept=ReplicaState(projection, {}), definition=None)
 
 
 MOVED = events.OwnerChanged(ts=NOW, host="two", previous="one")

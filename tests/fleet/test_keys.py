@@ -104,9 +104,8 @@ def test_after_a_rotation_no_open_workflow_needs_the_old_key(own_engine, tmp_pat
     assert "1d" in schedule.schedule
 
 
-def test_a_running_agent_changes_its_key_after_its_cycle(own_engine, tmp_path, monkeypatch):
-    """Until then it is reported as using the old key."""
-    monkeypatch.setattr(keys_in_use, "FLEET_REFRESH_SECONDS", 1.0)
+def test_a_running_agent_changes_its_key_in_the_middle_of_its_cycle(own_engine, tmp_path):
+    """The cycle continues under the same lease."""
 
     async def run():
         old = await connect_with(own_engine, tmp_path, "$OLD")
@@ -117,15 +116,20 @@ def test_a_running_agent_changes_its_key_after_its_cycle(own_engine, tmp_path, m
             life = Life(agents, "busy")
             await life.run()
             await until_listed(client, 1)
+            await life.until(lambda kept: kept.projection.attempts)
             left = await keys_in_use.rotate_keys(client)
             hosts.is_brief_begun.set()  # the cycle may end
             await life.until_over()
-            async with asyncio.timeout(SECONDS):
-                while (await keys_in_use.find_keys_in_use(client)).list_outdated():
-                    pass
+            assert {one.exit for one in (await life.known()).attempts.values()} == {"clean"}
         return left
 
-    assert asyncio.run(asyncio.wait_for(run(), SECONDS)) == ["busy"]
+    assert asyncio.run(asyncio.wait_for(run(), SECONDS)) == []
+
+
+async def until_polled(client):
+    async with asyncio.timeout(SECONDS):
+        while not (await keys_in_use.find_keys_in_use(client)).keys[0].workers:
+            pass
 
 
 @pytest.mark.parametrize(
@@ -145,9 +149,7 @@ def test_a_rotation_is_refused_if_it_would_not_help(own_engine, tmp_path, theirs
             if theirs:
                 other = await connect_with(own_engine, tmp_path, *theirs)
                 await stack.enter_async_context(Hosts(other, "keys", []).working())
-                async with asyncio.timeout(SECONDS):
-                    while not (await keys_in_use.find_keys_in_use(client)).keys[0].workers:
-                        pass
+                await until_polled(client)
             await keys_in_use.rotate_keys(client)
 
     with pytest.raises(EngineError, match=words) as refused:
@@ -171,6 +173,7 @@ def test_the_command_lists_and_rotates(own_engine, tmp_path, monkeypatch, capsys
         await until_listed(old, 1)
         client = await connect_with(own_engine, tmp_path, "$NEW", "$OLD")
         async with Hosts(client, "keys", []).working():
+            await until_polled(client)
             for words in ([], ["--rotate"], ["--json"]):
                 await asyncio.to_thread(run_command, ["fleet", "keys", *words])
                 yield capsys.readouterr().out

@@ -11,11 +11,12 @@ from temporalio.worker import Worker
 from fleet.deciding import deciding
 from fleet.engine import Engine
 from fleet.scripted import definition
-from rekindle.fleet.agent.host_orders import HostOrder, make_pool_queue
+from rekindle.fleet.agent.host_orders import HostOrder, HostReport, make_pool_queue
 from rekindle.fleet.engine.agent_client import AgentClient
 from rekindle.fleet.engine.dev_server import SERVER_SETTINGS
 from rekindle.fleet.engine.payload_converter import make_data_converter
 from rekindle.fleet.hosts.activities import Activities, CycleSlots
+from rekindle.fleet.hosts.host_presence import HostPresence
 from rekindle.fleet.hosts.host_processes import EngineClient
 from rekindle.fleet.hosts.worker import WORKFLOWS
 from rekindle.fleet.teams.refused_offers import explain_refused_offer
@@ -90,6 +91,12 @@ def test_a_team_with_few_agents_does_not_wait_behind_one_with_many(tmp_path, set
     assert set(places) <= set(expected), places
 
 
+def describe_host(name: str) -> HostReport:
+    return HostReport(
+        beat=0, host=name, place="here", pool="picky", slots=1, build="1", heartbeat_seconds=5
+    )
+
+
 def test_a_host_for_some_teams_refuses_the_agents_of_others(engine, tmp_path):
     """The agent stays in the queue with the reason, and another host of the pool takes it."""
     lines: list[str] = []
@@ -100,10 +107,11 @@ def test_a_host_for_some_teams_refuses_the_agents_of_others(engine, tmp_path):
         def make_host(name: str, *teams: str) -> Worker:
             own = Activities(
                 EngineClient(agents.client),
+                HostPresence(agents.client, describe_host(name), lines.append),
                 CycleSlots(1),
-                tmp_path,
-                name,
-                lines.append,
+                root=tmp_path,
+                host=name,
+                say=lines.append,
                 teams=frozenset(teams),
             )
             queue = make_pool_queue("picky")

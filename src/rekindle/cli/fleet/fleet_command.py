@@ -186,6 +186,7 @@ def worker(
             root=(root or home.path / "fleet").resolve(),
             say=echo,
             teams=allowed,
+            heartbeat_seconds=float(fleet_settings.heartbeat_timeout),
         )
 
     asyncio.run(run_worker())

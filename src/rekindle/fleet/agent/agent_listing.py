@@ -10,8 +10,6 @@ STATE_ATTRIBUTE = SearchAttributeKey.for_keyword("RekindleState")
 HOST_ATTRIBUTE = SearchAttributeKey.for_keyword("RekindleHost")
 POOL_ATTRIBUTE = SearchAttributeKey.for_keyword("RekindlePool")
 CYCLE_ATTRIBUTE = SearchAttributeKey.for_int("RekindleCycle")
-_REASONS = "listed-reasons"
-"""Name of the patch that added the reason why a run finished or paused to the engine's list."""
 REASON_MEMO = "rekindle_reason"
 """Memo key for the reason, as STATE:WHY. Valid only while RekindleState has the same state."""
 
@@ -43,6 +41,6 @@ class AgentListing:
         run = registered.projection.run
         why = {"over": run.ended.why, "safe": run.safe.why}.get(state, "")
         reason = f"{state}:{why}"
-        if why and reason != self._shown_reason and workflow.patched(_REASONS):
+        if why and reason != self._shown_reason:
             self._shown_reason = reason
             workflow.upsert_memo({REASON_MEMO: reason})

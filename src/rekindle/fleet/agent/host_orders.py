@@ -4,6 +4,10 @@ import msgspec
 
 DECISION_QUEUE = "rekindle"
 """Task queue for the workflows, which every worker polls."""
+LOST = "Lost"
+"""Error type for a lease whose host is gone."""
+FAILED = "Failed"
+"""Error type for a lease on which a host could not do any work."""
 FENCED = "Fenced"
 """Error type for a request whose lease is no longer valid."""
 CUT = "Cut"
@@ -25,6 +29,8 @@ class HostOrder(msgspec.Struct, frozen=True):
     generation: int
     team: str = ""
     """Team of the agent; empty if it has none."""
+    lease: str = ""
+    """Id of the lease; empty if no host has opened it yet."""
 
 
 class HostResult(msgspec.Struct, frozen=True):
@@ -35,8 +41,53 @@ class HostResult(msgspec.Struct, frozen=True):
     """Whether the host is shutting down, in which case another host must continue."""
 
 
+class LeaseEnd(msgspec.Struct, frozen=True, kw_only=True):
+    """How a lease ended."""
+
+    generation: int = 0
+    lease: str = ""
+    kind: str = ""
+    """Error type; empty if the cycle ended normally."""
+    words: str = ""
+    is_leaving: bool = False
+    """Whether the host is shutting down, in which case another host must continue."""
+
+
+class VouchedLease(msgspec.Struct, frozen=True):
+    workflow: str
+    lease: str
+
+
+class HostReport(msgspec.Struct, frozen=True, kw_only=True):
+    """A host's report with each heartbeat: what the host is, and the leases it vouches for."""
+
+    beat: int
+    """Number of this heartbeat. If the engine has a lower one, it was restored from a backup."""
+    host: str
+    place: str
+    """Id of the machine and of the worker's folder."""
+    pool: str
+    slots: int
+    build: str
+    heartbeat_seconds: float
+    is_draining: bool = False
+    leases: tuple[VouchedLease, ...] = ()
+
+
+class HostLoss(msgspec.Struct, frozen=True):
+    """Message to an agent's workflow: the host that vouched for these leases is gone."""
+
+    host: str
+    leases: tuple[str, ...]
+
+
 def make_pool_queue(pool: str) -> str:
     return f"rekindle-pool-{pool}"
+
+
+def make_host_workflow(namespace: str, host: str) -> str:
+    """Return the id of a host's workflow. No agent has such a name."""
+    return f"{namespace}/~host/{host}"
 
 
 def make_host_queue(host: str) -> str:

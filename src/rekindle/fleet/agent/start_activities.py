@@ -6,19 +6,23 @@ from typing import Any
 
 from temporalio import workflow
 from temporalio.common import Priority, RetryPolicy
-from temporalio.exceptions import ActivityError
+from temporalio.exceptions import ActivityError, ApplicationError
 from temporalio.exceptions import TimeoutError as TimedOutError
 from temporalio.workflow import ActivityCancellationType
 
 with workflow.unsafe.imports_passed_through():
     from rekindle.fleet.agent.host_orders import (
+        FAILED,
+        LOST,
         HostOrder,
         HostResult,
+        LeaseEnd,
         make_host_queue,
         make_pool_queue,
     )
     from rekindle.policy.fleet.agent_registry import RegisteredAgent
     from rekindle.policy.settings.runtime_settings import (
+        FLEET_BEGIN_SECONDS,
         FLEET_BRIEF_SECONDS,
         FLEET_HOST_SECONDS,
         FLEET_LEASE_DAYS,
@@ -50,6 +54,19 @@ def start_on_host(
         schedule_to_start_timeout=timedelta(seconds=_find_start_timeout(registered, activity)),
         retry_policy=_ONCE,
         cancellation_type=cancelled,
+    )
+
+
+def start_begin(registered: RegisteredAgent, host: str) -> workflow.ActivityHandle[Any]:
+    """Let a host open the lease and start the cycle. The cycle continues after the activity."""
+    return workflow.start_activity(
+        "begin_cycle",
+        make_order(registered),
+        task_queue=make_host_queue(host),
+        start_to_close_timeout=timedelta(seconds=FLEET_BEGIN_SECONDS),
+        schedule_to_start_timeout=timedelta(seconds=_find_start_timeout(registered, "begin_cycle")),
+        heartbeat_timeout=timedelta(seconds=registered.definition.heartbeat_seconds),
+        retry_policy=_ONCE,
     )
 
 
@@ -87,8 +104,14 @@ def start_offer(
 
 
 def make_order(registered: RegisteredAgent) -> HostOrder:
-    team = registered.definition.team
-    return HostOrder(workflow.info().workflow_id, registered.agent, registered.generation, team)
+    held = registered.lease
+    return HostOrder(
+        workflow.info().workflow_id,
+        registered.agent,
+        registered.generation,
+        team=registered.definition.team,
+        lease=held.id if held else "",
+    )
 
 
 def is_work_unpushed(registered: RegisteredAgent) -> bool:
@@ -98,16 +121,23 @@ def is_work_unpushed(registered: RegisteredAgent) -> bool:
     return bool(projection.attempts) and not is_pushed
 
 
-def may_move(registered: RegisteredAgent, error: ActivityError, pool: str) -> bool:
+def explain_failure(error: ActivityError) -> LeaseEnd:
+    """Return how a lease ended whose activity failed."""
+    cause = error.cause
+    if isinstance(cause, TimedOutError):
+        return LeaseEnd(kind=LOST, words=str(cause))
+    kind = cause.type if isinstance(cause, ApplicationError) else None
+    return LeaseEnd(kind=kind or FAILED, words=str(cause))
+
+
+def may_move(registered: RegisteredAgent, end: LeaseEnd, pool: str) -> bool:
     """Return whether any host in the pool may continue because the last host is gone or failed.
 
     If the agent's work exists only on the last host, the agent waits for that host, unless the host
     stopped sending heartbeats.
     """
     is_elsewhere = registered.definition.pool != pool
-    return (
-        is_elsewhere or isinstance(error.cause, TimedOutError) or not is_work_unpushed(registered)
-    )
+    return is_elsewhere or end.kind == LOST or not is_work_unpushed(registered)
 
 
 def _find_start_timeout(registered: RegisteredAgent, activity: str) -> float:

@@ -42,7 +42,7 @@ def clean_fleet_run(
         if _is_worker(store, reading, worker.agent)
     }
     found = {agent: store.kept(agent) for agent in workers if store.exists(agent)}
-    if leased := [agent for agent, kept in found.items() if kept.is_leased]:
+    if leased := [agent for agent, kept in found.items() if kept.lease is not None]:
         raise OwnershipError(
             f"a host is running the worker {leased[0]}", hint="repeat the command in a minute"
         )

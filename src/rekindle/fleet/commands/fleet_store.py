@@ -106,7 +106,7 @@ class FleetStore:
     @staticmethod
     def is_kept_alive(registered: RegisteredAgent) -> bool:
         run = registered.projection.run
-        return registered.is_leased or (run.desired == "running" and not run.is_over)
+        return registered.lease is not None or (run.desired == "running" and not run.is_over)
 
     def document(self, agent: str, name: str) -> bytes | None:
         registered = self.kept(agent)
@@ -206,7 +206,7 @@ class FleetStore:
             now = self.kept(agent)
             if _find_brief_seq(now) != _find_brief_seq(before):
                 return self.document(agent, "brief")
-            if now.generation > before.generation and not now.is_leased:
+            if now.generation > before.generation and now.lease is None:
                 break  # A host has checked, and there was nothing to report
         return None
 

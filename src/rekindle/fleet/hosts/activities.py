@@ -2,14 +2,15 @@
 
 import asyncio
 import contextlib
-import math
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
 from temporalio.worker import (
@@ -32,7 +33,9 @@ from rekindle.fleet.hosts.host_messages import (
     EngineRequest,
     ProcessFailure,
 )
-from rekindle.fleet.hosts.host_processes import EngineClient, ForkServer, HostProcess, HostWork
+from rekindle.fleet.hosts.host_presence import HostPresence
+from rekindle.fleet.hosts.host_processes import EngineClient, ForkServer, HostProcess
+from rekindle.fleet.hosts.host_sessions import HostSession, make_lease_id
 from rekindle.policy.fleet.agent_registry import AgentDefinition
 from rekindle.policy.fleet.team_access import explain_refused_team
 from rekindle.policy.operator.make_notification import make_notice
@@ -40,8 +43,10 @@ from rekindle.policy.operator.notification_kinds import parse_notification
 from rekindle.policy.redact.redaction import Redaction
 from rekindle.policy.settings.runtime_settings import (
     FLEET_BEAT_SHARE,
+    FLEET_CONFIRM_SHARE,
     FLEET_HOST_SECONDS,
     FLEET_LEASE_DAYS,
+    FLEET_LEAVE_SECONDS,
     FLEET_LOOK_SHARE,
     FLEET_SLOT_SECONDS,
     FLEET_WORD_SECONDS,
@@ -111,20 +116,27 @@ class Activities:
     def __init__(
         self,
         engine: EngineClient,
+        presence: HostPresence,
         slots: CycleSlots,
+        *,
         root: Path,
         host: str,
         say: Callable[[str], None],
-        *,
         teams: frozenset[str] = frozenset(),
     ) -> None:
-        self._engine, self.slots = engine, slots
+        self._engine, self._presence, self.slots = engine, presence, slots
         self._root, self._host, self._say = root, host, say
         self._teams = teams
         """Teams whose agents this host accepts; empty to accept all agents."""
         self._fork_server = ForkServer()
         self._running: dict[str, HostProcess] = {}
-        self._ending: set[asyncio.Task[None]] = set()
+        """Processes that run a cycle, by workflow."""
+        self._sessions: dict[str, HostSession] = {}
+        """Last session of each workflow."""
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.drain = asyncio.Event()
+        """Set when the host takes no new cycles."""
+        self.drain_seconds = 0.0
 
     def list_running(self) -> list[str]:
         """Return the workflow ids of the agents whose cycles run on this host."""
@@ -144,39 +156,69 @@ class Activities:
         return self._host
 
     @activity.defn
-    async def run_cycle(self, order: HostOrder) -> HostResult:
+    async def begin_cycle(self, order: HostOrder) -> None:
+        """Open the lease and start the cycle, which continues after this activity."""
         self._require_team(order)
-        async with self.slots.use():
-            return await self._watch_cycle(host_cycle.run_cycle, order)
+        if self.drain.is_set():
+            raise ApplicationError("the host is draining", type=FULL, non_retryable=True)
+        beating = asyncio.create_task(_send_heartbeats())
+        begun: asyncio.Future[HostSession] = asyncio.get_running_loop().create_future()
+        self._keep(asyncio.create_task(self._hold_lease(order, begun)))
+        try:
+            await (await begun).wait_until_open()
+        finally:
+            beating.cancel()
+
+    @activity.defn
+    async def drop_lease(self, order: HostOrder) -> None:
+        """End a session whose lease is over, and wait for its end."""
+        session = self._sessions.get(order.workflow)
+        if session is not None and session.order.generation <= order.generation:
+            session.drop()
+            await session.done.wait()
+
+    @activity.defn
+    async def drain_host(self, seconds: float) -> None:
+        """Take no new cycles, and exit when the running ones have ended."""
+        self.start_draining(seconds)
+
+    def start_draining(self, seconds: float) -> None:
+        self.drain_seconds = seconds
+        self._presence.set_draining()
+        self.drain.set()
+
+    async def end_sessions(self) -> None:
+        """End all sessions gracefully, and wait until the engine knows that."""
+        for process in self._running.values():
+            process.ask_to_end()
+        await self.wait_for_sessions(FLEET_LEAVE_SECONDS)
+
+    async def wait_for_sessions(self, seconds: float) -> None:
+        """Wait until no session is left, up to this time."""
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=seconds)
 
     @activity.defn
     async def write_brief(self, order: HostOrder) -> HostResult:
         self._require_team(order)
-        return await self._watch_cycle(host_cycle.write_brief, order)
+        return await self._watch_brief(order)
 
     @activity.defn
     async def hear(self, order: HostOrder) -> None:
         """Send the operator's command to the process that runs the agent."""
         running = self._running.get(order.workflow)
-        loop = asyncio.get_running_loop()
+        loop, deadline = asyncio.get_running_loop(), time.monotonic() + FLEET_WORD_SECONDS
 
         def ask_engine(request: EngineRequest) -> EngineAnswer:
-            asking = self._engine.ask(order, request, FLEET_WORD_SECONDS)
+            asking = self._engine.ask(order, request, lambda: time.monotonic() > deadline)
             return asyncio.run_coroutine_threadsafe(asking, loop).result()
 
-        register = EngineRegister(order.agent, order.generation, ask_engine)
+        register = EngineRegister(order, ask_engine)
         try:
             is_to_end = await asyncio.to_thread(self._catch_up, order, register)
         except RekindleError as error:
             raise ApplicationError(str(error)) from error  # the workflow retries the activity
         if running is not None and is_to_end:
-            running.ask_to_end()
-
-    @activity.defn
-    async def give_back(self, order: HostOrder) -> None:
-        """End the session gracefully, and return the lease."""
-        running = self._running.get(order.workflow)
-        if running is not None:
             running.ask_to_end()
 
     @activity.defn
@@ -199,24 +241,49 @@ class Activities:
                 why, type=REFUSED, non_retryable=again is None, next_retry_delay=again
             )
 
-    async def _watch_cycle(self, work: HostWork, order: HostOrder) -> HostResult:
-        """Serve a process's requests until the process exits or the lease is lost."""
-        self._engine.heard()
-        process = self._fork_server.begin(work, order, self._find_folder(order))
-        if work is host_cycle.run_cycle:
-            self._running[order.workflow] = process
+    async def _hold_lease(self, order: HostOrder, begun: "asyncio.Future[HostSession]") -> None:
+        """Run a cycle under a lease, and report the lease's end until the engine knows it."""
+        vouched = end = None
+        try:
+            async with self.slots.use():
+                order = msgspec.structs.replace(order, lease=make_lease_id())
+                vouched = await self._presence.vouch(order.workflow, order.lease)
+                process = self._fork_server.begin(
+                    host_cycle.run_cycle, order, self._find_folder(order)
+                )
+                session = self._sessions[order.workflow] = HostSession(order, process, vouched)
+                begun.set_result(session)
+                self._running[order.workflow] = process
+                end = await session.run(self._engine, lambda: self._start_ending(order, process))
+        except Exception as error:
+            if begun.done():
+                raise
+            begun.set_exception(error)
+            return
+        if end.kind == CUT:
+            self._engine.count_cut_off()
+        if end.words:
+            self._say(f"{order.agent}: {end.words}")
+        # Vouch for the lease until then. If this host died first, the lease would never end.
+        await self._engine.ask(order, end, lambda: False)
+        self._presence.release(vouched)
+        if self._sessions.get(order.workflow) is session:
+            del self._sessions[order.workflow]
+
+    async def _watch_brief(self, order: HostOrder) -> HostResult:
+        """Serve a brief's process until the process exits or the engine gives up this host."""
+        order = msgspec.structs.replace(order, lease=order.lease or make_lease_id())
+        process = self._fork_server.begin(host_cycle.write_brief, order, self._find_folder(order))
         # Use the agent's own timeout, after which the engine reassigns the agent.
         timeout = activity.info().heartbeat_timeout or timedelta(days=FLEET_LEASE_DAYS)
-        patience, beaten = timeout.total_seconds(), -math.inf
+        patience = timeout.total_seconds() * FLEET_CONFIRM_SHARE
+        beating = asyncio.create_task(_send_heartbeats())
         serving = asyncio.create_task(self._serve_requests(process, order, patience))
         leaving = asyncio.create_task(activity.wait_for_worker_shutdown())
         waited: set[asyncio.Task[Any]] = {serving, leaving}
         try:
             while not serving.done():
-                if time.monotonic() - beaten >= patience * FLEET_BEAT_SHARE:
-                    beaten = time.monotonic()
-                    activity.heartbeat(order.generation)
-                if await self._engine.is_cut(patience):
+                if self._presence.is_silent(patience):
                     words = (
                         "the engine cannot be reached, so another host has taken over the agent "
                         "by now"
@@ -233,14 +300,10 @@ class Activities:
                 )
             return self._check_result(order, serving.result())
         finally:
-            if self._running.get(order.workflow) is process:
-                del self._running[order.workflow]
             # A host that was frozen is cancelled twice. Without the shield, the second cancellation
             # would leave a process running, with a reader on its file descriptor. A later process's
             # pipe may get the same descriptor number.
-            ending = asyncio.create_task(self._end_process(order, process, serving, leaving))
-            self._ending.add(ending)
-            ending.add_done_callback(self._ending.discard)
+            ending = self._start_ending(order, process, beating, serving, leaving)
             await asyncio.shield(ending)
 
     async def _serve_requests(
@@ -250,7 +313,8 @@ class Activities:
             message = await process.receive()
             if isinstance(message, HostResult | ProcessFailure):
                 return message
-            process.send(await self._engine.ask(order, message, patience))
+            is_lost = partial(self._presence.is_silent, patience)
+            process.send(await self._engine.ask(order, message, is_lost))
 
     def _check_result(self, order: HostOrder, result: HostResult | ProcessFailure) -> HostResult:
         if isinstance(result, ProcessFailure):
@@ -273,9 +337,22 @@ class Activities:
         last = max((launch.seq for launch in projection.attempts.values()), default=0)
         return projection.run.desired == "stopped" or projection.run.restarted > last
 
+    def _start_ending(
+        self, order: HostOrder, process: HostProcess, *tasks: asyncio.Task[Any]
+    ) -> "asyncio.Task[None]":
+        return self._keep(asyncio.create_task(self._end_process(order, process, *tasks)))
+
+    def _keep(self, task: "asyncio.Task[None]") -> "asyncio.Task[None]":
+        """Keep a reference to a task until it has ended."""
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
     async def _end_process(
         self, order: HostOrder, process: HostProcess, *tasks: asyncio.Task[Any]
     ) -> None:
+        if self._running.get(order.workflow) is process:
+            del self._running[order.workflow]
         for task in tasks:
             task.cancel()
         if not await process.end():
@@ -284,6 +361,14 @@ class Activities:
 
     def _find_folder(self, order: HostOrder) -> HostFolder:
         return HostFolder(self._root / order.workflow.replace("/", "~"), order.agent, self._host)
+
+
+async def _send_heartbeats() -> None:
+    """Send an activity's heartbeats until the task is cancelled."""
+    timeout = activity.info().heartbeat_timeout or timedelta(days=FLEET_LEASE_DAYS)
+    while True:
+        activity.heartbeat()
+        await asyncio.sleep(timeout.total_seconds() * FLEET_BEAT_SHARE)
 
 
 def _send_notification(

@@ -37,6 +37,13 @@ INPUTS = "outputs"
 """Name of the folder, next to the clone, for the outputs of earlier pipeline steps."""
 
 
+class ReplicaPosition(msgspec.Struct, frozen=True):
+    seq: int = 0
+    held: str = ""
+    """Hash of the projection; empty if there is no replica."""
+    generation: int = 0
+
+
 class HostFolder(msgspec.Struct, frozen=True):
     """An agent's folder on a host. Everything in it can be recreated at any time."""
 
@@ -126,15 +133,16 @@ class HostFolder(msgspec.Struct, frozen=True):
         with file_locks.hold_lock(folder.supervisor, wait) as lock:
             yield lock is not None
 
-    def read_replica_state(self, store: FileStore) -> tuple[int, str]:
-        """Return the replica's last event number and a hash of its projection, or 0 and ""."""
+    def read_replica_state(self, store: FileStore) -> ReplicaPosition:
+        """Return how far this host's replica has come."""
         if not store.exists(self.agent):
-            return 0, ""
+            return ReplicaPosition()
         try:
             projection = store.read(self.agent).committed
         except LogMissingError:
-            return 0, ""  # the process was killed while receiving the replica, so receive it again
-        return projection.seq, hash_projection(projection)
+            # The process was killed while receiving the replica, so receive it again.
+            return ReplicaPosition()
+        return ReplicaPosition(projection.seq, hash_projection(projection), projection.gen)
 
     def receive(self, store: FileStore, state: ReplicaState) -> None:
         store.root.make()

@@ -9,12 +9,9 @@ import msgspec
 from rekindle.documents import events
 from rekindle.documents.events import AnyEvent
 from rekindle.errors import DocumentError, EngineError, OwnershipError
-from rekindle.policy.fleet.agent_registry import (
-    CommitRequest,
-    CommitResult,
-    LeaseRequest,
-    OpenLease,
-)
+from rekindle.fleet.agent.host_orders import HostOrder, LeaseEnd
+from rekindle.policy.fleet.agent_leases import LeaseRequest, OpenLease
+from rekindle.policy.fleet.agent_registry import CommitRequest, CommitResult
 from rekindle.policy.settings.runtime_settings import FLEET_COMMIT_BYTES
 
 
@@ -36,8 +33,12 @@ class EngineCutOff(msgspec.Struct, frozen=True):
     words: str
 
 
-EngineRequest = LeaseRequest | CommitRequest
-EngineAnswer = OpenLease | CommitResult | LeaseRefusal | UnfitRequest | EngineCutOff
+class EndedLease(msgspec.Struct, frozen=True):
+    """Answer to the report that a lease has ended."""
+
+
+EngineRequest = LeaseRequest | CommitRequest | LeaseEnd
+EngineAnswer = OpenLease | CommitResult | EndedLease | LeaseRefusal | UnfitRequest | EngineCutOff
 EngineAsker = Callable[[EngineRequest], EngineAnswer]
 
 
@@ -53,16 +54,27 @@ class ProcessFailure(msgspec.Struct, frozen=True):
 class EngineRegister:
     """Commits an agent's events to its workflow under one lease."""
 
-    def __init__(self, agent: str, generation: int, ask: EngineAsker) -> None:
-        self._agent, self._generation, self._ask = agent, generation, ask
+    def __init__(self, order: HostOrder, ask: EngineAsker) -> None:
+        self._agent, self._lease, self._ask = order.agent, order.lease, ask
+        self.generation = order.generation
 
-    def take_up(self, host: str, seq: int, held: str, defined: str) -> OpenLease:
+    def take_up(
+        self, host: str, *, seen: int, seq: int = 0, held: str = "", defined: str = ""
+    ) -> OpenLease:
+        """Open the lease. `seen` is the highest generation that this host knows of."""
         request = LeaseRequest(
-            generation=self._generation, host=host, seq=seq, held=held, defined=defined
+            generation=self.generation,
+            lease=self._lease,
+            seen=seen,
+            host=host,
+            seq=seq,
+            held=held,
+            defined=defined,
         )
         answer = self._request_answer(request)
         if not isinstance(answer, OpenLease):
             raise _make_strange_error(answer)
+        self.generation = answer.generation
         return answer
 
     def commit(
@@ -78,7 +90,8 @@ class EngineRegister:
     ) -> list[bytes]:
         request = CommitRequest(
             id=uuid.uuid4().hex,
-            generation=self._generation,
+            generation=self.generation,
+            lease=self._lease,
             known=last_seq,
             lines=lines,
             documents={path: data.decode() for path, data in documents.items()},

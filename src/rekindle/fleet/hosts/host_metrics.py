@@ -21,7 +21,8 @@ from rekindle.errors import RekindleError
 from rekindle.fleet.engine.agent_client import ALL_AGENTS
 from rekindle.fleet.hosts.host_folder import HostFolder
 from rekindle.fleet.hosts.host_messages import EngineAnswer
-from rekindle.policy.fleet.agent_registry import AgentDefinition, CommitResult, OpenLease
+from rekindle.policy.fleet.agent_leases import OpenLease
+from rekindle.policy.fleet.agent_registry import AgentDefinition, CommitResult
 from rekindle.policy.operator.count_events import NOTHING_COUNTED, count_events
 from rekindle.policy.projection.projection import Projection
 from rekindle.policy.settings.runtime_settings import FLEET_RPC_SECONDS

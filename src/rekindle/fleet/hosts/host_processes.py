@@ -5,7 +5,6 @@ import contextlib
 import multiprocessing
 import os
 import signal
-import time
 from collections.abc import Callable
 from datetime import timedelta
 from multiprocessing.connection import Connection
@@ -20,12 +19,13 @@ from temporalio.client import (
 from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError, RPCStatusCode
 
-from rekindle.fleet.agent.host_orders import FENCED, HostOrder, HostResult
+from rekindle.fleet.agent.host_orders import FENCED, HostOrder, HostResult, LeaseEnd
 from rekindle.fleet.agent.workflow import AgentWorkflow
 from rekindle.fleet.engine.update_errors import is_overlooked
 from rekindle.fleet.hosts.fleet_size import FleetSize
 from rekindle.fleet.hosts.host_folder import HostFolder
 from rekindle.fleet.hosts.host_messages import (
+    EndedLease,
     EngineAnswer,
     EngineCutOff,
     EngineRequest,
@@ -34,12 +34,10 @@ from rekindle.fleet.hosts.host_messages import (
     UnfitRequest,
 )
 from rekindle.fleet.hosts.host_metrics import HostMetrics
-from rekindle.policy.fleet.agent_registry import LeaseRequest
+from rekindle.policy.fleet.agent_leases import LeaseRequest
 from rekindle.policy.settings.runtime_settings import FLEET_RPC_SECONDS, STOP_SECONDS
 from rekindle.thresholds.fleet_limits import (
     FLEET_ASK_AGAIN_SECONDS,
-    FLEET_PROBE_SHARE,
-    FLEET_PROBE_WAIT_SHARE,
     FLEET_SIGNAL_SECONDS,
 )
 
@@ -158,40 +156,17 @@ class EngineClient:
         self.client = client
         self._metrics = metrics
         self._size = FleetSize(client)
-        self._answered = self._asked = time.monotonic()
-
-    def heard(self) -> None:
-        """Record that the engine has just answered."""
-        self._answered = time.monotonic()
-
-    async def is_cut(self, patience: float) -> bool:
-        """Return whether the engine was silent for so long that another host has the agents.
-
-        The silence is checked before the engine is probed again, because a host that was frozen has
-        lost its agents even if the engine answers now. One probe serves all agents on a host.
-        """
-        if self._was_silent(patience):
-            return True
-        if time.monotonic() - self._asked > patience * FLEET_PROBE_SHARE:
-            self._asked = time.monotonic()
-            with contextlib.suppress(RPCError):
-                most = timedelta(seconds=patience * FLEET_PROBE_WAIT_SHARE)
-                if await self.client.service_client.check_health(timeout=most):
-                    self.heard()
-        return self._was_silent(patience)
 
     def count_cut_off(self) -> None:
         if self._metrics is not None:
             self._metrics.count_cut_off()
 
-    def _was_silent(self, patience: float) -> bool:
-        return time.monotonic() - self._answered > patience
-
-    async def ask(self, order: HostOrder, request: EngineRequest, patience: float) -> EngineAnswer:
+    async def ask(
+        self, order: HostOrder, request: EngineRequest, is_lost: Callable[[], bool]
+    ) -> EngineAnswer:
         """Send a request to the agent's workflow, retrying until it answers.
 
-        After `patience` seconds without any answer from the engine, return EngineCutOff, because
-        another host has the agent by then.
+        If `is_lost` returns True, return EngineCutOff, because another host may have the agent.
         """
         while True:
             try:
@@ -206,8 +181,8 @@ class EngineClient:
                     return LeaseRefusal("the agent was removed from the fleet")
                 if isinstance(failed, RPCError) and failed.status not in _AGAIN:
                     return UnfitRequest(f"the engine refused the request: {failed.message}")
-                if self._was_silent(patience):
-                    return EngineCutOff(f"no answer from the engine for {patience:g} s")
+                if is_lost():
+                    return EngineCutOff("the engine does not answer")
             await asyncio.sleep(FLEET_ASK_AGAIN_SECONDS)
 
     async def _send_request(self, workflow: str, request: EngineRequest) -> EngineAnswer:
@@ -217,6 +192,9 @@ class EngineClient:
         if isinstance(request, LeaseRequest):
             request = msgspec.structs.replace(request, agents=await self._size.read())
             answer = await handle.execute_update(AgentWorkflow.take_up, request, rpc_timeout=most)
+        elif isinstance(request, LeaseEnd):
+            await handle.execute_update(AgentWorkflow.end_lease, request, rpc_timeout=most)
+            answer = EndedLease()
         else:
             answer = await handle.execute_update(
                 AgentWorkflow.commit, request, id=request.id, rpc_timeout=most

@@ -8,9 +8,9 @@ from multiprocessing.connection import Connection
 import msgspec
 
 from rekindle.documents.commits.work_commit import PushedWork
-from rekindle.errors import EngineError, RekindleError
+from rekindle.errors import EngineError, RekindleError, StalePushError
 from rekindle.fleet.agent.host_orders import HostOrder
-from rekindle.fleet.hosts.host_folder import HostFolder
+from rekindle.fleet.hosts.host_folder import HostFolder, ReplicaPosition
 from rekindle.fleet.hosts.host_messages import EngineRegister, make_asker
 from rekindle.fleet.hosts.host_register import HostRegister, make_pushed_event
 from rekindle.fleet.hosts.step_inputs import bring_inputs
@@ -37,7 +37,7 @@ class HostedAgent:
         self, order: HostOrder, place: HostFolder, line: Connection, *, beside: bool = False
     ) -> None:
         self._order, self._place = order, place
-        self.register = EngineRegister(order.agent, order.generation, make_asker(line))
+        self.register = EngineRegister(order, make_asker(line))
         self.tell = make_tell(place, order.agent)
         self.definition = self._read_local_definition() if beside else self._take_up()
         self.project = place.project(self.definition)
@@ -57,11 +57,17 @@ class HostedAgent:
 
     def _take_up(self) -> AgentDefinition:
         before = self._place.definition()
-        seq, held = 0, ""
+        replica = ReplicaPosition()
         if before is not None:
             store = self._place.store(self._place.project(before), self.register)
-            seq, held = self._place.read_replica_state(store)
-        opened = self.register.take_up(self._place.host, seq, held, self._place.hash_definition())
+            replica = self._place.read_replica_state(store)
+        opened = self.register.take_up(
+            self._place.host,
+            seen=replica.generation,
+            seq=replica.seq,
+            held=replica.held,
+            defined=self._place.hash_definition(),
+        )
         # From here on, run at a lower priority than the worker and agents that are still waiting
         # for a host. If a busy agent delayed the worker's heartbeats, this host would appear dead.
         os.nice(FLEET_NICE)
@@ -97,8 +103,8 @@ class HostedAgent:
         projection = plain.read(self._order.agent).committed
         claim, last = _find_claim(projection), projection.workspace
         if not (claim and last and self._open_work_branch(claim).has(last.revision)):
-            claim = self._order.generation
-            self._bring_workspace(self._open_work_branch(claim), projection, plain)
+            self._bring_workspace(projection, plain)
+            claim = self.register.generation
         own.push_to(self._open_work_branch(claim), claim)
         if self.definition.worker is not None:
             bring_inputs(self._place, self.definition.remote, self.definition.worker.inputs)
@@ -117,10 +123,9 @@ class HostedAgent:
             mirrors=self._place.mirrors,
         )
 
-    def _bring_workspace(
-        self, workspace: WorkBranch, projection: Projection, store: FileStore
-    ) -> None:
+    def _bring_workspace(self, projection: Projection, store: FileStore) -> None:
         """Restore the pushed workspace, and claim its branch to block pushes from other hosts."""
+        workspace = self._open_work_branch(self.register.generation)
         last = projection.workspace
         if last is None and self._has_worked_on_host(projection) and workspace.has_files():
             # The remote was added after the agent had worked here, so its files must not be
@@ -128,11 +133,31 @@ class HostedAgent:
             brought = workspace.adopt()
         else:
             before = PushedWork(last.revision, last.head, last.branch) if last else None
-            brought = workspace.bring(before)
+            brought = self._bring_pushed_work(workspace, before)
         for ref in workspace.left:
             self.tell(TroubleReport(f"unpushed work on this host was saved as {ref}"))
         with store.writer(self._order.agent, wait=STOP_SECONDS) as writer:
-            writer.append(make_pushed_event(brought, self._order.generation))
+            writer.append(make_pushed_event(brought, self.register.generation))
+
+    def _bring_pushed_work(self, workspace: WorkBranch, before: PushedWork | None) -> PushedWork:
+        """Restore the pushed work, even if the engine has forgotten the last push.
+
+        A push of a higher generation belongs either to the agent's next host or to a lease that the
+        engine forgot when it was restored from a backup. In the first case, the engine refuses to
+        open this lease again. In the second case, continue from that push, because it is the newest
+        work.
+        """
+        try:
+            return workspace.bring(before)
+        except StalePushError:
+            if workspace.successor is None:
+                raise
+            generation, work = workspace.successor
+        self.register.take_up(self._place.host, seen=generation)
+        self.tell(
+            TroubleReport(f"the engine was restored; work of generation {generation} is kept")
+        )
+        return self._open_work_branch(self.register.generation).bring(work)
 
     def _has_worked_on_host(self, projection: Projection) -> bool:
         """Return whether the agent has already worked in its current folder on this host."""

@@ -55,6 +55,8 @@ class WorkBranch:
         self._ours = f"refs/rekindle/{agent}"
         self.left: list[str] = []
         """Refs under which `bring` saved this host's unpushed files and commits."""
+        self.successor: tuple[int, PushedWork] | None = None
+        """Generation and work of the push because of which this host's push was refused."""
         self.uncommitted = 0
         """Number of files pushed by `publish` that differ from the person's last commit."""
 
@@ -266,6 +268,8 @@ class WorkBranch:
         snapshot = document.parse(copy.message(revision))
         if snapshot is None or snapshot.generation < self._generation or self._is_ours(snapshot):
             return
+        work = PushedWork(revision, snapshot.head, snapshot.branch)
+        self.successor = (snapshot.generation, work)
         raise StalePushError(self._agent, self._generation, revision)
 
     def _arrange_folder(

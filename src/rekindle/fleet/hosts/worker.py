@@ -5,7 +5,7 @@ import contextlib
 import logging
 import signal
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from datetime import timedelta
 from pathlib import Path
 
@@ -16,13 +16,20 @@ from temporalio.worker import FixedSizeSlotSupplier, UnsandboxedWorkflowRunner, 
 from rekindle import __version__
 from rekindle.errors import OwnershipError, translate_os_errors
 from rekindle.fleet.agent.brief_workflow import BriefWorkflow
-from rekindle.fleet.agent.host_orders import DECISION_QUEUE, make_host_queue, make_pool_queue
+from rekindle.fleet.agent.host_orders import (
+    DECISION_QUEUE,
+    HostReport,
+    make_host_queue,
+    make_pool_queue,
+)
+from rekindle.fleet.agent.host_workflow import HostWorkflow
 from rekindle.fleet.agent.workflow import AgentWorkflow
 from rekindle.fleet.engine.agent_client import AgentClient
 from rekindle.fleet.engine.deployments import claim_first, make_deployment_config
 from rekindle.fleet.hosts import host_admission
 from rekindle.fleet.hosts.activities import Activities, CycleSlots
 from rekindle.fleet.hosts.host_metrics import HostMetrics
+from rekindle.fleet.hosts.host_presence import HostPresence
 from rekindle.fleet.hosts.host_processes import EngineClient
 from rekindle.fleet.hosts.unused_folders import keep_clean
 from rekindle.fleet.pipelines.pipeline_activities import PipelineActivities
@@ -31,12 +38,14 @@ from rekindle.fleet.pipelines.pipeline_workflow import PipelineWorkflow
 from rekindle.fleet.schedules.schedule_activities import ScheduleActivities
 from rekindle.fleet.schedules.scheduled_workflow import ScheduledRunWorkflow
 from rekindle.formats.counts import render_count
+from rekindle.formats.json_codec import hash_bytes
 from rekindle.policy.settings.runtime_settings import (
     FLEET_LEAVE_SECONDS,
     FLEET_STICKY_SECONDS,
     LOCK_WAIT_SECONDS,
 )
 from rekindle.system.files import durable_files, file_locks
+from rekindle.system.host import identify_host
 from rekindle.thresholds.fleet_limits import (
     FLEET_ACTIVITY_POLLS,
     FLEET_BESIDE,
@@ -48,6 +57,7 @@ from rekindle.thresholds.fleet_limits import (
 WORKFLOWS: tuple[type, ...] = (
     AgentWorkflow,
     BriefWorkflow,
+    HostWorkflow,
     PipelineWorkflow,
     ScheduledRunWorkflow,
 )
@@ -62,10 +72,15 @@ async def run_host(
     slots: int,
     root: Path,
     say: Callable[[str], None],
+    heartbeat_seconds: float,
+    drain_seconds: float = 0.0,
     build: str = __version__,
     teams: frozenset[str] = frozenset(),
 ) -> None:
-    """Run a host until it receives SIGTERM or SIGINT, then return its agents to the fleet."""
+    """Run a host until it receives SIGTERM or SIGINT, then return its agents to the fleet.
+
+    With `drain_seconds`, the host first finishes its running cycles, for at most this long.
+    """
     with translate_os_errors(root):
         root.parent.mkdir(parents=True, exist_ok=True)
     durable_files.make_folder(root)
@@ -79,27 +94,92 @@ async def run_host(
         runtime = client.service_client.config.runtime or Runtime.default()
         metrics = HostMetrics(runtime.metric_meter, root, host)
         reporting = EngineClient(client, metrics)
-        own = Activities(reporting, CycleSlots(slots), root, host, say, teams=teams)
-        workers = _make_workers(client, own, host=host, pool=pool, slots=slots, build=build)
+        about = HostReport(
+            beat=0,
+            host=host,
+            place=identify_place(root),
+            pool=pool,
+            slots=slots,
+            build=build,
+            heartbeat_seconds=heartbeat_seconds,
+        )
+        presence = HostPresence(client, about, say)
+        own = Activities(
+            reporting,
+            presence,
+            CycleSlots(slots),
+            root=root,
+            host=host,
+            say=say,
+            teams=teams,
+        )
+        *workers, offering = _make_workers(client, own, presence, about)
         pipelines = PipelineActivities(client, root, host)
         schedules = ScheduleActivities(client, root, host, pipelines.clone)
         workers.insert(1, make_pipeline_worker(client, pipelines, schedules, pool))
-        ended = asyncio.Event()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            asyncio.get_running_loop().add_signal_handler(number, ended.set)
+        stopping = StopRequests()
         # The workers end in reverse order. The host first stops taking agents, and then returns its
         # agents while a worker can still decide what happens to them.
         async with contextlib.AsyncExitStack() as stack:
             for worker in workers:
                 await stack.enter_async_context(worker)
+            keeping = asyncio.create_task(presence.keep())
+            stack.callback(keeping.cancel)
             cleaning = asyncio.create_task(keep_clean(AgentClient(client), root, host))
             stack.callback(cleaning.cancel)
             counting = asyncio.create_task(metrics.keep_current(client, slots, own.list_running))
             stack.callback(counting.cancel)
-            only = f" of {', '.join(sorted(teams))}" if teams else ""
-            say(f"host {host} of pool {pool} takes up to {render_count(slots, 'agent')}{only}")
-            await ended.wait()
+            if not await stopping.wait_for(presence.is_ready, keeping):
+                return
+            async with offering:
+                only = f" of {', '.join(sorted(teams))}" if teams else ""
+                say(f"host {host} of pool {pool} takes up to {render_count(slots, 'agent')}{only}")
+                await stopping.wait_for(own.drain, keeping)
+                if drain_seconds and not own.drain.is_set():
+                    own.start_draining(drain_seconds)
+            if own.drain.is_set():
+                say(f"draining: finishing {render_count(presence.leases, 'cycle')}")
+                await stopping.wait_again(own.wait_for_sessions(own.drain_seconds))
             say("shutting down; other hosts will continue its agents")
+            await own.end_sessions()
+            presence.leave()
+
+
+class StopRequests:
+    """SIGTERM and SIGINT: the first one stops the host, and the second one stops waiting."""
+
+    def __init__(self) -> None:
+        self._first, self._second = asyncio.Event(), asyncio.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, self._receive)
+
+    def _receive(self) -> None:
+        (self._second if self._first.is_set() else self._first).set()
+
+    async def wait_for(self, event: asyncio.Event, keeping: "asyncio.Task[None]") -> bool:
+        """Wait for an event or the first signal, and return whether the event came first.
+
+        If the task that keeps the host alive fails, raise its error.
+        """
+        waits = [asyncio.create_task(one.wait()) for one in (event, self._first)]
+        await asyncio.wait({*waits, keeping}, return_when=asyncio.FIRST_COMPLETED)
+        for wait in waits:
+            wait.cancel()
+        if keeping.done():
+            keeping.result()
+        return event.is_set()
+
+    async def wait_again(self, work: Coroutine[None, None, None]) -> None:
+        """Wait until the work is done or a second signal arrives."""
+        waits = {asyncio.create_task(work), asyncio.create_task(self._second.wait())}
+        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        for wait in waits:
+            wait.cancel()
+
+
+def identify_place(root: Path) -> str:
+    """Return an id for this machine and the worker's folder on it."""
+    return hash_bytes(f"{identify_host()} {root}".encode())[:16]
 
 
 def make_deciding_worker(client: Client, *workflows: type, build: str = __version__) -> Worker:
@@ -157,7 +237,7 @@ def make_pipeline_worker(
 
 
 def _make_workers(
-    client: Client, own: Activities, *, host: str, pool: str, slots: int, build: str
+    client: Client, own: Activities, presence: HostPresence, about: HostReport
 ) -> list[Worker]:
     """Return the workers for decisions, for this host's own queue and for the pool's queue."""
     # Rekindle reports an agent's problem on one line. The SDK would log a traceback.
@@ -173,12 +253,19 @@ def _make_workers(
         nexus_supplier=usual,
     )
     return [
-        make_deciding_worker(client, *WORKFLOWS, build=build),
+        make_deciding_worker(client, *WORKFLOWS, build=about.build),
         Worker(
             client,
-            task_queue=make_host_queue(host),
-            activities=[own.run_cycle, own.write_brief, own.hear, own.give_back],
-            max_concurrent_activities=slots + FLEET_BESIDE,
+            task_queue=make_host_queue(about.host),
+            activities=[
+                presence.attend,
+                own.begin_cycle,
+                own.drop_lease,
+                own.drain_host,
+                own.write_brief,
+                own.hear,
+            ],
+            max_concurrent_activities=about.slots + FLEET_BESIDE,
             max_concurrent_activity_task_polls=FLEET_ACTIVITY_POLLS,
             # Do not throttle, because `activities` sends heartbeats at each agent's own interval.
             max_heartbeat_throttle_interval=_AT_ONCE,
@@ -187,7 +274,7 @@ def _make_workers(
         ),
         Worker(
             client,
-            task_queue=make_pool_queue(pool),
+            task_queue=make_pool_queue(about.pool),
             activities=[own.offer, own.notify],
             tuner=tuner,
             max_concurrent_activity_task_polls=1,

@@ -63,16 +63,14 @@ def decide_restart(
     runtime: RuntimeSettings,
     stays: bool = False,
     stopped: int = 0,
-    resumes_count: bool = False,
 ) -> WaitUntil | EnterSafeMode | StopRun | None:
     """Return the decision that prevents a restart now, or None to restart immediately.
 
     Only launches after `stopped`, the log position of the operator's last stop, count towards
-    pauses. If `resumes_count` is set, refused resumes count as crashes, as in earlier versions.
+    pauses.
     """
-    is_refused = bool(launches) and _is_refused_resume(launches[-1]) and not resumes_count
-    if not resumes_count:
-        launches = [launch for launch in launches if not _is_refused_resume(launch)]
+    is_refused = bool(launches) and _is_refused_resume(launches[-1])
+    launches = [launch for launch in launches if not _is_refused_resume(launch)]
     if not launches or is_refused:
         return None  # after a refused resume, a fresh session starts immediately
     last = launches[-1]

@@ -8,7 +8,6 @@ again when it replays its history.
 
 import re
 from collections.abc import Iterable, Sequence
-from datetime import datetime
 
 import msgspec
 
@@ -90,7 +89,7 @@ class RegisteredAgent(msgspec.Struct, frozen=True, kw_only=True):
     tail: tuple[str, ...] = ()
     """Last lines of the log."""
     generation: int = 0
-    is_leased: bool = False
+    lease: "HeldLease | None" = None
     host: str = ""
     """Host that holds the lease or held it last; empty if any host may take it."""
     answered: dict[str, "CommitResult"] = {}
@@ -107,6 +106,20 @@ class RegisteredAgent(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the workflow itself waits for the time of the next brief."""
 
 
+class HeldLease(msgspec.Struct, frozen=True, kw_only=True):
+    """A lease that was granted to a host and has not ended."""
+
+    id: str = ""
+    """Random id from the host; empty until the host opens the lease.
+
+    The generation alone does not identify a lease, because an engine that was restored from a
+    backup may grant the same generation twice.
+    """
+    first: int
+    """Log position when the lease was granted."""
+    pool: str
+
+
 class ReplicaState(msgspec.Struct, frozen=True):
     """The state that a host needs to continue an agent."""
 
@@ -114,30 +127,11 @@ class ReplicaState(msgspec.Struct, frozen=True):
     documents: dict[str, str]
 
 
-class LeaseRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """A host's request to open a lease that was granted to it."""
-
-    generation: int
-    host: str
-    seq: int = 0
-    held: str = ""
-    """Hash of the projection that the host already has."""
-    defined: str = ""
-    """Hash of the definition that the host already has."""
-    agents: int = 0
-    """Number of agents on the fleet; 0 if the host does not know it."""
-
-
-class OpenLease(msgspec.Struct, frozen=True, kw_only=True):
-    kept: ReplicaState | None
-    """State to continue from; None if the host's copy is current."""
-    definition: AgentDefinition | None
-    """Definition of the agent; None if the host's copy is current."""
-
-
 class CommitRequest(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     generation: int
+    lease: str = ""
+    """Id of the sender's lease."""
     known: int
     """Log position of the last event that the sender has."""
     lines: tuple[str, ...] = ()
@@ -167,50 +161,6 @@ def _hash_value(value: object) -> str:
     """Hash a value, regardless of the order of its keys. Keys may be numbers."""
     plain = msgspec.json.decode(validation.encode_json(value))
     return hash_bytes(msgspec.json.encode(plain, order="deterministic"))
-
-
-def grant_lease(agent: RegisteredAgent) -> RegisteredAgent:
-    """Return the agent with a new lease, which is not open yet and replaces the previous one."""
-    return msgspec.structs.replace(agent, generation=agent.generation + 1, is_leased=True)
-
-
-def release_lease(agent: RegisteredAgent, *, is_gone: bool) -> RegisteredAgent:
-    """Return the agent without a lease. If `is_gone` is set, any host may take the next one."""
-    return msgspec.structs.replace(agent, is_leased=False, host="" if is_gone else agent.host)
-
-
-def explain_refused_lease(agent: RegisteredAgent, generation: int) -> str:
-    """Explain why the lease with this generation is void, or return "" if it is valid."""
-    if generation != agent.generation:
-        return f"generation {generation} was replaced by {agent.generation}"
-    return "" if agent.is_leased else f"the lease of generation {generation} has ended"
-
-
-def open_lease(
-    agent: RegisteredAgent, request: LeaseRequest, now: datetime
-) -> tuple[RegisteredAgent, OpenLease]:
-    """Open the lease for a host. If the agent moved to another host, record that in the log."""
-    previous = agent.host or agent.projection.moved.host
-    if previous and previous != request.host:
-        unpushed = agent.projection.unpushed
-        unpushed_words = unpushed.words if unpushed else ""
-        moved = events.OwnerChanged(
-            ts=now, host=request.host, previous=previous, left=unpushed_words
-        )
-        agent = append_events(agent, moved)
-    elif not agent.projection.moved.host:
-        agent = append_events(agent, events.OwnerChanged(ts=now, host=request.host, previous=""))
-    agent = msgspec.structs.replace(
-        agent, host=request.host, fleet_agents=request.agents or agent.fleet_agents
-    )
-    is_same = request.seq == agent.projection.seq and request.held == hash_projection(
-        agent.projection
-    )
-    is_defined = request.defined == hash_definition(agent.definition)
-    return agent, OpenLease(
-        kept=None if is_same else ReplicaState(agent.projection, agent.documents),
-        definition=None if is_defined else agent.definition,
-    )
 
 
 def explain_unfit_commit(agent: RegisteredAgent, commit: CommitRequest) -> str:

@@ -21,6 +21,7 @@ from rekindle.thresholds import screens
 from rekindle.thresholds.comparison import *  # noqa: F403 - every name there is a threshold
 from rekindle.thresholds.fleet_limits import *  # noqa: F403
 from rekindle.thresholds.hook_limits import *  # noqa: F403
+from rekindle.thresholds.host_limits import *  # noqa: F403
 from rekindle.thresholds.pipeline_limits import *  # noqa: F403
 from rekindle.thresholds.repetition_limits import *  # noqa: F403
 from rekindle.thresholds.sandbox_limits import *  # noqa: F403

@@ -25,15 +25,8 @@ class AgentLimits(msgspec.Struct, frozen=True):
     """Whether a checkpoint is written at a handoff."""
 
 
-def decide_move(
-    projection: Projection,
-    limits: AgentLimits,
-    now: datetime,
-    *,
-    paces_handoffs: bool = True,
-    resumes_count: bool = False,
-) -> run_moves.Move:
-    """Return the agent's next move. For `resumes_count`, see `restart.decide_restart`."""
+def decide_move(projection: Projection, limits: AgentLimits, now: datetime) -> run_moves.Move:
+    """Return the agent's next move."""
     return run_moves.decide_next_move(
         projection.run,
         select_open_launches(projection),
@@ -44,16 +37,6 @@ def decide_move(
         threshold=limits.threshold,
         checkpoint=_find_checkpoint(projection) if limits.checkpoints else sessions.NOT_IN_LOG,
         fruitless=measure_idle_work(projection),
-        paces_handoffs=paces_handoffs,
-        resumes_count=resumes_count,
-    )
-
-
-def has_failed_resume(projection: Projection) -> bool:
-    """Return whether a session could not be resumed in the current cycle."""
-    return any(
-        launch.resumes and launch.exit == "resume-failed"
-        for launch in select_open_launches(projection)
     )
 
 

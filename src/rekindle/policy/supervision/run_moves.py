@@ -200,15 +200,11 @@ def decide_next_move(  # noqa: PLR0911 - one return per deciding fact
     threshold: int | None = None,
     checkpoint: int = 0,
     fruitless: IdleWork = IdleWork(),  # noqa: B008 - frozen
-    paces_handoffs: bool = True,
-    resumes_count: bool = False,
 ) -> Move:
     """Decide the next move, based on the operator's command, safe mode, results, budget and exits.
 
     `checkpoint` is the log position of the last committed checkpoint, `threshold` the percentage of
-    the context window at which to hand off, and `fruitless` the work since the last progress. If
-    `paces_handoffs` is set, launches after a handoff also wait if there was no progress. For
-    `resumes_count`, see `restart.decide_restart`.
+    the context window at which to hand off, and `fruitless` the work since the last progress.
     """
     if run.desired == "stopped":
         return StopRun("stopped", "by the operator")
@@ -227,7 +223,6 @@ def decide_next_move(  # noqa: PLR0911 - one return per deciding fact
         runtime=runtime,
         stays=stays,
         stopped=run.stopped,
-        resumes_count=resumes_count,
     )
     if isinstance(verdict, EnterSafeMode | StopRun):
         return verdict
@@ -240,7 +235,7 @@ def decide_next_move(  # noqa: PLR0911 - one return per deciding fact
         and checkpoint < last.ended_seq
     )
     paced = idle.decide_pace(fruitless, runtime.progress, now)
-    if last is not None and last.exit == restart.HANDOFF_EXIT and (is_due or not paces_handoffs):
+    if last is not None and last.exit == restart.HANDOFF_EXIT and is_due:
         paced = None  # write the checkpoint without a wait
     if wait := _find_latest_wait(verdict, paced):
         return wait

@@ -11,7 +11,7 @@ from rekindle.documents.pipelines.pipeline_events import PipelineEnded, Pipeline
 from rekindle.errors import NotOnFleetError, OwnershipError
 from rekindle.fleet.commands import clean_fleet_run
 from rekindle.fleet.commands.fleet_runs import make_reading
-from rekindle.policy.fleet.agent_registry import AgentDefinition, RegisteredAgent
+from rekindle.policy.fleet.agent_registry import AgentDefinition, HeldLease, RegisteredAgent
 from rekindle.policy.fleet.pipeline_worker import PipelineWorker
 from rekindle.policy.fleet.registered_pipeline import RegisteredPipeline
 from rekindle.policy.pipelines.run_definition import RunDefinition
@@ -101,7 +101,9 @@ def test_a_worker_is_kept_if_only_its_host_has_its_work(clean):
 
 
 def test_a_run_with_a_running_worker_is_refused(clean):
-    fleet = Fleet(make_agent("ship-1-a", is_leased=True), make_agent("ship-1-b"))
+    fleet = Fleet(
+        make_agent("ship-1-a", lease=HeldLease(first=0, pool="p")), make_agent("ship-1-b")
+    )
     with pytest.raises(OwnershipError, match="running the worker ship-1-a"):
         clean(fleet)
     assert fleet.removed == []

@@ -26,10 +26,10 @@ from rekindle.fleet.hosts.host_register import HostRegister
 from rekindle.fleet.hosts.hosted_agent import HostedAgent, make_tell
 from rekindle.flows.supervisor_ports import TroubleReport
 from rekindle.policy.exits.restart import WaitUntil
-from rekindle.policy.fleet import agent_registry
+from rekindle.policy.fleet import agent_leases, agent_registry
+from rekindle.policy.fleet.agent_leases import LeaseRequest
 from rekindle.policy.fleet.agent_registry import (
     AgentDefinition,
-    LeaseRequest,
     RegisteredAgent,
 )
 from rekindle.policy.projection.projection import Projection
@@ -105,11 +105,13 @@ class Engine:
 
     def recv(self):
         asked = self.asked[-1]
-        if why := agent_registry.explain_refused_lease(self.kept, asked.generation):
-            return LeaseRefusal(why)
         if isinstance(asked, LeaseRequest):
-            self.kept, opened = agent_registry.open_lease(self.kept, asked, clock.read_clock())
+            if why := agent_leases.explain_refused_request(self.kept, asked):
+                return LeaseRefusal(why)
+            self.kept, opened = agent_leases.open_lease(self.kept, asked, clock.read_clock())
             return opened
+        if why := agent_leases.explain_refused_lease(self.kept, asked.generation, asked.lease):
+            return LeaseRefusal(why)
         self.kept, committed = agent_registry.commit_events(self.kept, asked)
         return committed
 
@@ -125,7 +127,7 @@ def engine(monkeypatch):
         agent="trades", definition=definition, projection=Projection(agent="trades")
     )
     created = events.AgentCreated(ts=clock.read_clock(), agent="trades")
-    return Engine(agent_registry.grant_lease(agent_registry.append_events(kept, created)))
+    return Engine(agent_leases.grant_lease(agent_registry.append_events(kept, created)))
 
 
 def test_a_writer_beside_a_cycle_leaves_its_replica_alone(tmp_path, engine):
@@ -184,7 +186,7 @@ class Host:
         self.workspace = fleet.at("here", 1)
         self.claimed = self.workspace.bring(None)
         (fleet.repository("here").path / "new.txt").write_text("the agent's\n")
-        register = EngineRegister("trades", 1, make_asker(engine))
+        register = EngineRegister(HostOrder("w", "trades", 1), make_asker(engine))
         folder = RekindleFolder(tmp_path).agent("trades")
         self.own = HostRegister(register, folder, Redaction(), self.told.append)
         self.own.push_to(self.workspace, 1)
@@ -236,7 +238,7 @@ def test_a_branch_that_a_person_changed_is_taken_again(host, fleet, is_removed):
 def test_who_has_lost_the_lease_takes_no_branch_again(host, fleet):
     """Whatever the branch was made to be meanwhile."""
     fleet.remote.git("update-ref", "-d", make_work_ref("trades"))
-    host.engine.kept = agent_registry.grant_lease(host.engine.kept)
+    host.engine.kept = agent_leases.grant_lease(host.engine.kept)
     with pytest.raises(OwnershipError, match="no longer belongs to this host"):
         host.end_launch()
     assert not fleet.work()
@@ -282,7 +284,7 @@ def test_the_agent_gives_way_to_a_person_who_pushes_all_the_time(host, fleet, mo
 )
 def test_an_expired_lease_is_reported_in_the_fleets_words(answer):
     """The error does not suggest a take-over, because the fleet hands over by itself."""
-    lost = EngineRegister("trades", 1, lambda _: answer)
+    lost = EngineRegister(HostOrder("w", "trades", 1, "lease"), lambda _: answer)
     with pytest.raises(OwnershipError, match="no longer belongs to this host") as refused:
         lost.commit(1, (), {})
     assert not isinstance(refused.value, FencedError)
@@ -311,7 +313,7 @@ class Settled:
     def go_on_with_a_remote(self):
         """The host's next cycle; returns what the log has of the work."""
         definition = msgspec.structs.replace(self.engine.kept.definition, remote=self.fleet.url)
-        leased = agent_registry.grant_lease(self.engine.kept)
+        leased = agent_leases.grant_lease(self.engine.kept)
         self.engine.kept = msgspec.structs.replace(leased, definition=definition)
         self.here().store()
         return self.engine.kept.projection.workspace

@@ -150,16 +150,6 @@ def test_a_failed_resume_counts_over_runs():
     assert after(first, failed) == StartFresh(recovery=True, why="resuming it failed")
 
 
-def test_an_older_workflow_still_counts_failed_resumes():
-    tried = [attempt("crash", opened=True), *[attempt("resume-failed", resumes=True)] * 2]
-    runtime = RuntimeSettings(restart=RestartSettings(max_crashes=3))
-    run, how = RunState(began=BEFORE_RUN), {"now": NOW, "runtime": runtime}
-    assert decide_next_move(run, in_order(tried), **how, resumes_count=True) == EnterSafeMode(
-        "crash"
-    )
-    assert isinstance(decide_next_move(run, in_order(tried), **how), StartFresh)
-
-
 def test_a_resumed_session_that_opened_and_crashed_is_resumed_again():
     """The resume succeeded, so the crash is not a failed resume, however often it happens."""
     first = attempt("crash", opened=True)

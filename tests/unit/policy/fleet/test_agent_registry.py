@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from rekindle.documents import events, primer
 from rekindle.formats import validation
-from rekindle.policy.fleet import agent_registry
+from rekindle.policy.fleet import agent_leases, agent_registry
+from rekindle.policy.fleet.agent_leases import LeaseRequest
 from rekindle.policy.fleet.agent_registry import (
     AgentDefinition,
     CommitRequest,
-    LeaseRequest,
     RegisteredAgent,
 )
 from rekindle.policy.projection.fold import fold_events
@@ -44,9 +44,9 @@ def commit(kept: RegisteredAgent, *new: events.Event, id: str = "one", **more) -
 
 
 def taken_up(kept: RegisteredAgent, host: str = "a") -> RegisteredAgent:
-    leased = agent_registry.grant_lease(kept)
-    return agent_registry.open_lease(
-        leased, LeaseRequest(generation=leased.generation, host=host), NOW
+    leased = agent_leases.grant_lease(kept)
+    return agent_leases.open_lease(
+        leased, LeaseRequest(generation=leased.generation, lease="", host=host), NOW
     )[0]
 
 
@@ -100,17 +100,17 @@ def test_a_lease_that_is_not_in_force_is_refused(how):
     kept = taken_up(new())
     generation = kept.generation
     if how == "older":
-        kept = agent_registry.grant_lease(kept)
+        kept = agent_leases.grant_lease(kept)
     elif how == "ended":
-        kept = agent_registry.release_lease(kept, is_gone=False)
+        kept = agent_leases.release_lease(kept, is_gone=False)
     else:
         generation += 1
-    assert agent_registry.explain_refused_lease(kept, generation)
+    assert agent_leases.explain_refused_lease(kept, generation, "")
 
 
 def test_the_lease_in_force_is_not_refused():
     kept = taken_up(new())
-    assert agent_registry.explain_refused_lease(kept, kept.generation) == ""
+    assert agent_leases.explain_refused_lease(kept, kept.generation, "") == ""
 
 
 @pytest.mark.parametrize(
@@ -170,17 +170,18 @@ def test_a_kind_that_only_a_later_rekindle_knows_keeps_its_words():
 
 
 def test_a_host_that_stays_is_sent_nothing():
-    kept = agent_registry.release_lease(taken_up(new()), is_gone=False)
-    leased = agent_registry.grant_lease(kept)
+    kept = agent_leases.release_lease(taken_up(new()), is_gone=False)
+    leased = agent_leases.grant_lease(kept)
     known = leased.projection
     asked = LeaseRequest(
+        lease="",
         generation=leased.generation,
         host="a",
         seq=known.seq,
         held=agent_registry.hash_projection(known),
         defined=agent_registry.hash_definition(DEFINITION),
     )
-    after, opened = agent_registry.open_lease(leased, asked, NOW)
+    after, opened = agent_leases.open_lease(leased, asked, NOW)
     assert opened.kept is None
     assert opened.definition is None
     assert after.projection == known
@@ -188,10 +189,9 @@ def test_a_host_that_stays_is_sent_nothing():
 
 @pytest.mark.parametrize("what", ["another state", "another definition", "another host"])
 def test_a_host_that_has_something_else_is_sent_what_it_lacks(what):
-    leased = agent_registry.grant_lease(
-        agent_registry.release_lease(taken_up(new()), is_gone=False)
-    )
+    leased = agent_leases.grant_lease(agent_leases.release_lease(taken_up(new()), is_gone=False))
     asked = LeaseRequest(
+        lease="",
         generation=leased.generation,
         host="b" if what == "another host" else "a",
         seq=leased.projection.seq,
@@ -202,17 +202,17 @@ def test_a_host_that_has_something_else_is_sent_what_it_lacks(what):
         if what == "another definition"
         else agent_registry.hash_definition(DEFINITION),
     )
-    _, opened = agent_registry.open_lease(leased, asked, NOW)
+    _, opened = agent_leases.open_lease(leased, asked, NOW)
     assert (opened.definition is not None) == (what == "another definition")
     assert (opened.kept is not None) == (what != "another definition")
 
 
 def test_a_move_is_in_the_log_and_a_return_without_another_host_is_not():
-    kept = agent_registry.release_lease(taken_up(new(), "a"), is_gone=True)
+    kept = agent_leases.release_lease(taken_up(new(), "a"), is_gone=True)
     assert kept.host == ""
     back = taken_up(kept, "a")
     assert back.projection.moved == kept.projection.moved
-    moved = taken_up(agent_registry.release_lease(back, is_gone=True), "b")
+    moved = taken_up(agent_leases.release_lease(back, is_gone=True), "b")
     assert (moved.projection.moved.previous, moved.projection.moved.host) == ("a", "b")
 
 
@@ -222,7 +222,7 @@ def test_a_failed_push_is_reported_to_the_next_host():
     kept, _ = agent_registry.commit_events(
         kept, commit(kept, events.WorkspacePushFailed(ts=NOW, words="no room"))
     )
-    kept = taken_up(agent_registry.release_lease(kept, is_gone=True), "b")
+    kept = taken_up(agent_leases.release_lease(kept, is_gone=True), "b")
     pushed = events.WorkspacePushed(ts=NOW, revision="r", claim=kept.generation)
     kept, _ = agent_registry.commit_events(kept, commit(kept, pushed, id="two"))
     assert kept.projection.unpushed is None
@@ -230,7 +230,7 @@ def test_a_failed_push_is_reported_to_the_next_host():
     assert (moved.host, moved.previous, moved.left) == ("b", "a", "no room")
     told = primer.render_move(moved.host, moved.previous, moved.left)
     assert "on host a until now, and continues on b. Its last push failed (no room). Work" in told
-    kept = taken_up(agent_registry.release_lease(kept, is_gone=True), "a")
+    kept = taken_up(agent_leases.release_lease(kept, is_gone=True), "a")
     assert kept.projection.moved.left == ""
 
 
@@ -341,22 +341,22 @@ def test_however_hosts_come_and_go_the_log_is_one(steps):
         match step:
             case "lease":
                 old.append(kept.generation)
-                kept = agent_registry.grant_lease(kept)
-            case "open" if kept.is_leased:
-                asked = LeaseRequest(generation=kept.generation, host="ab"[place % 2])
-                kept, _ = agent_registry.open_lease(kept, asked, NOW)
-            case "commit" if not agent_registry.explain_refused_lease(kept, kept.generation):
+                kept = agent_leases.grant_lease(kept)
+            case "open" if kept.lease is not None:
+                asked = LeaseRequest(generation=kept.generation, lease="", host="ab"[place % 2])
+                kept, _ = agent_leases.open_lease(kept, asked, NOW)
+            case "commit" if not agent_leases.explain_refused_lease(kept, kept.generation, ""):
                 kept, _ = agent_registry.commit_events(
                     kept, commit(kept, cycle(place), id=f"{place}")
                 )
             case "zombie":
                 assert all(
-                    agent_registry.explain_refused_lease(kept, one)
+                    agent_leases.explain_refused_lease(kept, one, "")
                     for one in old
                     if one != kept.generation
                 )
             case "gone":
-                kept = agent_registry.release_lease(kept, is_gone=True)
+                kept = agent_leases.release_lease(kept, is_gone=True)
             case "say":
                 kept = agent_registry.record_commands(kept, [line(events.HandoffRequested(ts=NOW))])
         log += kept.tail[len(kept.tail) - (kept.projection.seq - before) :]

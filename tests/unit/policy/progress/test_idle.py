@@ -145,7 +145,6 @@ def test_a_launch_after_a_handoff_is_spaced_out_once_its_checkpoint_is_written()
     wait = move(checkpoint=10)
     assert (wait.why, wait.until) == ("idle", NOW + timedelta(minutes=15))
     assert isinstance(move(checkpoint=10, launches=9), StartFresh)
-    assert isinstance(move(checkpoint=10, paces_handoffs=False), StartFresh)
 
 
 def test_failures_are_announced_before_they_last_an_hour():

@@ -3,7 +3,6 @@
 from datetime import UTC, datetime, timedelta
 
 import msgspec
-import pytest
 
 from rekindle.documents import events
 from rekindle.documents.manifest_keys import Budget
@@ -16,7 +15,6 @@ from rekindle.policy.projection.sessions import LaunchRecord
 from rekindle.policy.supervision.next_move import (
     AgentLimits,
     decide_move,
-    has_failed_resume,
     measure_idle_work,
     select_open_launches,
 )
@@ -64,21 +62,6 @@ def test_a_spent_budget_ends_the_run():
     )
     assert isinstance(decide_move(spent, AgentLimits(), NOW), StartFresh)
     assert not isinstance(decide_move(spent, AgentLimits(budget=Budget(usd=5.0)), NOW), StartFresh)
-
-
-@pytest.mark.parametrize(
-    ("fields", "expected"),
-    [
-        ({"resumes": True, "exit": "resume-failed"}, True),
-        ({"resumes": False, "exit": "resume-failed"}, False),
-        ({"resumes": True, "exit": "crash"}, False),
-        ({"resumes": True, "exit": "resume-failed", "cycle": 7}, False),
-    ],
-)
-def test_a_resume_that_failed_in_this_cycle(fields, expected):
-    projection = known()
-    cycle = fields.pop("cycle", projection.current_cycle)
-    assert has_failed_resume(known(attempt(cycle, **fields))) is expected
 
 
 def test_only_launches_of_this_cycle_were_tried():

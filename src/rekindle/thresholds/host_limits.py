@@ -1,0 +1,36 @@
+"""Limits for a fleet's hosts: their heartbeats, and the leases that they vouch for."""
+
+from rekindle.thresholds import declare_threshold
+
+FLEET_BEGIN_SECONDS = declare_threshold(
+    60.0,
+    "fleet.begin_seconds",
+    "seconds",
+    "How long a host may take to start a cycle. A host that dies meanwhile is detected earlier.",
+)
+FLEET_HOST_BEAT_SHARE = declare_threshold(
+    0.25,
+    "fleet.host_beat_share",
+    "share",
+    "Interval between the heartbeats with which a host vouches for its sessions, as a share of "
+    "`fleet.heartbeat_timeout`.",
+)
+FLEET_HOST_RETRY_SHARE = declare_threshold(
+    0.05,
+    "fleet.host_retry_share",
+    "share",
+    "Pause before a host repeats a failed heartbeat, as a share of `fleet.heartbeat_timeout`.",
+)
+FLEET_CONFIRM_SHARE = declare_threshold(
+    0.9,
+    "fleet.confirm_share",
+    "share",
+    "Time without a confirmed heartbeat after which a host ends its sessions, as a share of "
+    "`fleet.heartbeat_timeout`. Other hosts continue the agents when the whole time is over.",
+)
+FLEET_DECIDER_SECONDS = declare_threshold(
+    20.0,
+    "fleet.decider_seconds",
+    "seconds",
+    "Time after which a host reports that no worker decides for it.",
+)
