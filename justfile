@@ -34,6 +34,10 @@ record *names:
 record-fleet *lives:
     PYTHONPATH=tests {{python}} tests/fleet/record.py {{lives}}
 
+# Record the metrics of three real hosts through each fault, for the tests of the alert rules.
+record-alerts *faults:
+    PYTHONPATH=tests {{python}} tests/fleet/record_alerts.py {{faults}}
+
 # Measure times, as ratios within one run; run nothing else beside it.
 bench *args:
     {{python}} -m pytest -m bench -s {{args}}

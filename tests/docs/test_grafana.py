@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 import subprocess
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -14,6 +13,7 @@ import yaml
 import prerequisites
 from documented import blocks, is_shown, steps
 from loopback import install
+from promtool import check_rules, promtool
 from rekindle.cli.main import run
 from rekindle.documents import events
 from rekindle.documents.screens.agent_row import (
@@ -71,29 +71,6 @@ def make_full_text():
             ProjectMetrics("line\nbreak", rows[:1], {"a0": AgentCounts()}),
         ]
     )
-
-
-def promtool(*arguments, text=None, folder=None):
-    """Run promtool; return its exit code and all that it printed."""
-    program = shutil.which("promtool")
-    if program is None:
-        prerequisites.refuse("promtool is not installed: `.ci/run` shows how")
-    argv = [program, *arguments]
-    done = subprocess.run(
-        argv, input=text, cwd=folder, capture_output=True, text=True, check=False, timeout=120
-    )
-    return done.returncode, done.stdout + done.stderr
-
-
-def check_rules(folder, expressions):
-    """Check expressions as recording rules, with Grafana's variables replaced."""
-    rules = [
-        {"record": f"check:{place}", "expr": re.sub(r"\$\w+", "x", expression)}
-        for place, expression in enumerate(expressions)
-    ]
-    path = folder / "rules.yml"
-    path.write_text(yaml.safe_dump({"groups": [{"name": "checked", "rules": rules}]}))
-    return promtool("check", "rules", str(path))
 
 
 def find_wrong_series(expression):
@@ -232,8 +209,9 @@ def check_types(folder, dashboard):
     return done.stdout + done.stderr
 
 
-def test_the_dashboard_has_grafanas_types(tmp_path):
-    assert check_types(tmp_path, DASHBOARD) == ""
+@pytest.mark.parametrize("file", ["docs/grafana/dashboard.json", "deploy/grafana/dashboard.json"])
+def test_a_dashboard_has_grafanas_types(tmp_path, file):
+    assert check_types(tmp_path, json.loads((ROOT / file).read_text())) == ""
 
 
 @pytest.mark.parametrize(
