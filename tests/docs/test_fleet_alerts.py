@@ -23,6 +23,7 @@ RULES = yaml.safe_load(RULE_FILE.read_text())["groups"][0]["rules"]
 DASHBOARD = json.loads((ROOT / "deploy/grafana/dashboard.json").read_text())
 PANELS = [target["expr"] for panel in DASHBOARD["panels"] for target in panel["targets"]]
 EXPRESSIONS = [*(rule["expr"] for rule in RULES), *PANELS]
+GUIDE = (ROOT / "docs/guides/monitor-a-fleet.md").read_text()
 RECORDED = ROOT / "tests/fleet/faults"
 SERIES = re.compile(r"\b((?:rekindle|temporal)_\w+|up)\b(?:\{([^}]*)\})?")
 OWN = {"host", "pool", "instance", "job"}
@@ -138,3 +139,12 @@ def test_a_wrong_name_or_label_is_noticed():
 def test_every_name_of_the_engines_client_is_used():
     text = "\n".join(EXPRESSIONS)
     assert [name for name in ENGINE_CLIENT_METRICS if name not in text] == []
+
+
+def test_the_guide_lists_every_metric_with_its_labels_and_every_alert():
+    rows = dict(re.findall(r"^\| `(rekindle_\w+)` \| (.+?) \|", GUIDE, re.MULTILINE))
+    assert list(rows) == [metric.name for metric in HOST_METRICS]
+    for metric in HOST_METRICS:
+        assert set(re.findall(r"^`(\w+)`", rows[metric.name])) == set(metric.labels)
+    alerts = re.findall(r"^\| `(Rekindle\w+)` \|", GUIDE, re.MULTILINE)
+    assert alerts == [rule["alert"] for rule in RULES]

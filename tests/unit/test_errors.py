@@ -72,6 +72,7 @@ SAMPLES = [
     errors.OverBudgetError(2, 1),
     errors.UnfinishedError("a", hint="b", outcome="stalled", exit_code=21),
     errors.CalledByAgentError("rekindle stop", "a"),
+    errors.CollectorError("127.0.0.1:4318", "a"),
     errors.EngineError("tls", "a", hint="b"),
     errors.CodecKeyError("0a1b2c3d", ["4e5f6071"]),
     errors.PlainTextError("agents/trades"),

@@ -28,6 +28,7 @@ ALLOWED = {
     "*:*_MODE": "permission bits of a file",
     "*:_DAY*": "conversion of units",
     "policy/settings/runtime_settings.py:SECONDS_AN_HOUR": "conversion of units",
+    "documents/traces/trace_span.py:_*": "numbers of kinds and codes in OTLP",
     "policy/supervision/budget.py:_MILLION": "conversion of units",
     "policy/schedules/*:*": "the calendar and its units of time",
     "policy/projection/open_loops.py:_TICK": "the smallest difference of two times",
@@ -89,6 +90,7 @@ ALLOWED = {
 ALLOWED_INSIDE = {
     "cli/fleet/fleet_command.py:_PORT": "port numbers of TCP",
     "cli/fleet/fleet_command.py:dev": "usual port of the engine's UI",
+    "policy/traces/build_trace.py:_*": "lengths of ids in OTLP",
     "cli/setup/initial_files.py:make_default_name": "format of a name on disk",
     "cli/output.py:_escape_control": "largest byte",
     "cli/setup/torture_command.py:torture": "the load of `rekindle torture`",

@@ -68,6 +68,9 @@ COMMAND_GROUPS: dict[str, dict[str, CommandEntry]] = {
         "metrics": CommandEntry(
             "reports.metrics_command:metrics", "Print figures about agents for Prometheus."
         ),
+        "traces": CommandEntry(
+            "reports.traces_command:traces", "Send runs and sessions to a trace collector."
+        ),
         "attach": CommandEntry(
             "running.tmux_attach:attach", "Open an agent's tmux window, to watch and type."
         ),

@@ -48,6 +48,7 @@ The exception tree, with the exit code that a command returns for each:
     │   ├── SummaryError              9
     │   │   └── OverBudgetError       9
     │   └── UnfinishedError           9
+    ├── CollectorError                1
     ├── EngineError                   10
     │   ├── CodecKeyError             10
     │   └── PlainTextError            10
@@ -111,6 +112,7 @@ from rekindle.errors.root import (
 from rekindle.errors.runs import (
     AgentError,
     CodecKeyError,
+    CollectorError,
     EngineError,
     OverBudgetError,
     PlainTextError,
@@ -132,6 +134,7 @@ __all__ = [
     "CheckFailedError",
     "ClosedQuestionError",
     "CodecKeyError",
+    "CollectorError",
     "ConfinedError",
     "ContractError",
     "DocumentError",

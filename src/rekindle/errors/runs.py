@@ -101,6 +101,16 @@ class EngineError(RekindleError):
         """
 
 
+class CollectorError(RekindleError):
+    """Raised when an OpenTelemetry collector cannot be reached or refuses what it is sent."""
+
+    def __init__(self, where: str, why: str) -> None:
+        super().__init__(
+            f"the collector at {where} did not take the traces: {why}",
+            hint="check that it is running and accepts OTLP over HTTP, usually on port 4318",
+        )
+
+
 class CodecKeyError(EngineError):
     """Raised when a document was encrypted with a key that is not configured here."""
 

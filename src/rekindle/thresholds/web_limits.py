@@ -58,3 +58,24 @@ UI_OUTPUT_LINES = declare_threshold(
 UI_NIGHT_HOURS = declare_threshold(
     24 * 31, "ui.night_hours", "hours", "Longest period that a page shows of an agent's past."
 )
+TRACE_SECONDS = declare_threshold(
+    10.0, "traces.seconds", "seconds", "Timeout for a request to an OpenTelemetry collector."
+)
+TRACE_POLL_SECONDS = declare_threshold(
+    5.0,
+    "traces.poll_seconds",
+    "seconds",
+    "Interval at which `rekindle traces --follow` reads the logs.",
+)
+TRACE_SPANS = declare_threshold(
+    200, "traces.spans", "count", "Maximum number of spans in a request to a collector."
+)
+TRACE_WAITING_SPANS = declare_threshold(
+    20_000,
+    "traces.waiting_spans",
+    "count",
+    "Maximum number of spans that wait while a collector does not answer. The oldest are dropped.",
+)
+TRACE_HOURS = declare_threshold(
+    24.0, "traces.hours", "hours", "Period whose spans `rekindle traces` sends."
+)

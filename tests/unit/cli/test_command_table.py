@@ -25,7 +25,19 @@ VERBS = (
         "Print",
         "Restore",
     ),
-    *("Remove", "Resolve", "Restart", "Run", "Set", "Show", "Start", "Stop", "Summarize", "Test"),
+    *(
+        "Remove",
+        "Resolve",
+        "Restart",
+        "Run",
+        "Send",
+        "Set",
+        "Show",
+        "Start",
+        "Stop",
+        "Summarize",
+        "Test",
+    ),
     *("Turn", "Watch"),
 )
 

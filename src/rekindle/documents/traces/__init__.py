@@ -1,0 +1,1 @@
+"""Spans of agents' runs, and their OTLP format."""

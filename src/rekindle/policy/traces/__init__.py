@@ -1,0 +1,1 @@
+"""Build spans from an agent's log."""
