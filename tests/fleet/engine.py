@@ -32,7 +32,7 @@ class Engine:
         attributes: Mapping[str, str] = SEARCH_ATTRIBUTES,
     ) -> None:
         """Prepare a server with these `settings`, such as `history.maxTotalUpdates=40`."""
-        self._settings = settings
+        self.settings = settings
         self._attributes = attributes
         self.database = folder / "engine.db"
         self.port = free_port()
@@ -102,7 +102,7 @@ class Engine:
         argv += ["--db-filename", str(self.database)]
         for name in self._namespaces:
             argv += ["--namespace", name]
-        for setting in self._settings:
+        for setting in self.settings:
             argv += ["--dynamic-config-value", setting]
         for name, kind in self._attributes.items():
             argv += ["--search-attribute", f"{name}={kind}"]

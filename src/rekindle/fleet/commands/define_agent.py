@@ -112,7 +112,7 @@ def _require_no_secrets(project: Project) -> None:
                 "`notify: [$ALERTS]`",
             )
     before = read_manifest_text(project.path).splitlines()
-    after = make_redaction(project).text("\n".join(before)).splitlines()
+    after = make_redaction(project).text("\n".join(before)).split("\n")
     for number, (line, cleaned) in enumerate(zip_longest(before, after), 1):
         if line != cleaned:
             raise ManifestError(

@@ -2,10 +2,10 @@
 
 from datetime import UTC, datetime
 
-import msgspec
 import pytest
 
 from rekindle.documents import events
+from rekindle.formats import validation
 from rekindle.policy.fleet import agent_leases
 from rekindle.policy.fleet.agent_leases import LeaseRequest
 from rekindle.policy.fleet.agent_registry import AgentDefinition, RegisteredAgent, append_events
@@ -76,5 +76,5 @@ def test_a_lost_answer_does_not_raise_the_generation_twice(granted):
 
 def test_a_lease_survives_a_new_run_of_its_workflow(granted):
     opened = open_as(granted)
-    carried = msgspec.json.decode(msgspec.json.encode(opened), type=RegisteredAgent)
+    carried = validation.decode_json(validation.encode_json(opened), RegisteredAgent)
     assert agent_leases.explain_refused_lease(carried, opened.generation, "one") == ""
