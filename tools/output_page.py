@@ -304,6 +304,26 @@ OUTPUTS = {
             "agents[].hint": "Hint for fixing the problem; empty if there is none.",
         },
     ),
+    "fleet deploy": Output(
+        "",
+        {
+            "build": "Build that the command was given or chose.",
+            "before": "Build that was current before; empty if there was none.",
+            "current": "Build that decides for new agents, and for all others from their next cycle"
+            " on.",
+            "ramping": "Build that decides for a share of the agents; empty without a ramp.",
+            "percent": "That share, in percent.",
+            "woken": "Number of idle agents and pipelines that were told to move.",
+            "moved": "Number of agents and pipelines that `--move` moved immediately.",
+            "builds": "One entry for each build that was ever registered.",
+            "builds[].build": "Name of the build.",
+            "builds[].role": "`current`, `ramping`, `former` if it was current once, or `new`.",
+            "builds[].workers": "Number of workers that decide with the build.",
+            "builds[].agents": "Number of agents that need the build.",
+            "builds[].pipelines": "Number of pipeline runs that need the build.",
+            "builds[].last_current": "When the build last became current, or null.",
+        },
+    ),
     "fleet import": Output(
         "",
         {

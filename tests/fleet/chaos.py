@@ -26,6 +26,7 @@ from rekindle.documents import events
 from rekindle.errors import EngineError
 from rekindle.fleet.agent.host_orders import make_host_queue
 from rekindle.fleet.agent.workflow import AgentWorkflow
+from rekindle.fleet.commands import deploy_build
 from rekindle.fleet.commands.define_agent import define_agent
 from rekindle.fleet.engine.agent_client import AgentClient
 from rekindle.fleet.engine.connect import connect
@@ -62,21 +63,23 @@ class Chaos:
         await self._begin()
         x, y, z = self._hosts.values()
         await self._until_all(
-            "all have a cycle behind them", lambda one: one.projection.cycle_ended >= 1, 60
+            "all have a cycle behind them", lambda one: one.projection.cycle_ended >= 1, 180
         )
         await self._kill(x)
         await self._freeze(y)
         await self._cut(z)
         await self._kill_engine()
-        await self._until(self._has_a_survivor_ended, 60)
+        await self._until(self._has_a_survivor_ended, 180)
         for host in (x, y, z):
             await self._roll(host)
+            # Agents of sessions that end with the other hosts move to the new build by themselves.
+            await deploy_build.deploy(self._client, NEW_BUILD, moves=host is z)
         given = await self._leases()
         # Only the new build is running by now, so every lease belongs to it.
-        await self._until(lambda: self._are_leased_since(given), 60)
+        await self._until(lambda: self._are_leased_since(given), 180)
         self._finish.touch()
         self._say("finish")
-        await self._until_all("all runs are over", lambda one: one.projection.run.is_over, 60)
+        await self._until_all("all runs are over", lambda one: one.projection.run.is_over, 180)
         await self._gather()
         await self._try_as_zombies()
         self.crowd.seconds = time.monotonic() - self._began

@@ -123,10 +123,11 @@ class Project:
         assert self.loaded.settings.fleet
         return await connect(self.loaded.settings.fleet, self.path, {})
 
-    def worker(self, host: str, slots: int) -> Apart:
+    def worker(self, host: str, slots: int, *options: str) -> Apart:
         """Return when it works; before that, questions about an agent get no answer."""
         argv = [sys.executable, "-m", "rekindle", "fleet", "worker", "--trust", "--host", host]
         argv += ["--slots", str(slots), "--root", str(self.path.parent / f"host-{host}")]
+        argv += options
         words = self.path.parent / f"{host}.said"
         with words.open("wb") as said:
             started = Apart(argv, cwd=self.path, stdout=said, stderr=said)

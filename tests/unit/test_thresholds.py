@@ -88,6 +88,7 @@ ALLOWED = {
 }
 """Numbers outside `rekindle.thresholds` as `file:name`, each with its reason."""
 ALLOWED_INSIDE = {
+    "cli/fleet/deploy_command.py:_PERCENT": "range of a percentage",
     "cli/fleet/fleet_command.py:_PORT": "port numbers of TCP",
     "cli/fleet/fleet_command.py:dev": "usual port of the engine's UI",
     "policy/traces/build_trace.py:_*": "lengths of ids in OTLP",

@@ -70,12 +70,17 @@ def _read_listed(
     """Return an agent on a fleet. Without `now`, its row has only facts from the engine's list."""
     entry = project.manifest.agents[name]
     row = build_listed_row(name, entry.harness, listed.state, listed.cycle, listed.why)
-    if now is None:
+    if listed.problem:
+        words = f"stuck: build {listed.build} fails to decide ({listed.problem})"
+        row = msgspec.structs.replace(
+            row, state="broken", label="broken", reason=words, command="rekindle doctor"
+        )
+    if now is None or listed.problem:
         return FleetReading(row, listed)
     try:
         registered = store.kept(name)
     except RekindleError as error:
-        return FleetReading(row, listed, error=error)
+        return FleetReading(row, listed, error=store.explain_silence(error, listed.build))
     is_supervised = store.is_kept_alive(registered)
     inputs = RowInputs(
         now=now,

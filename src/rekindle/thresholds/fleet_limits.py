@@ -390,11 +390,11 @@ FLEET_REFRESH_SECONDS = declare_threshold(
     10.0,
     "fleet.refresh_seconds",
     "seconds",
-    "How long `fleet keys --rotate` waits for agents to change their key.",
+    "How long `fleet keys --rotate` and `fleet deploy` wait for idle agents.",
 )
 FLEET_REFRESH_POLL_SECONDS = declare_threshold(
     0.5,
     "fleet.refresh_poll_seconds",
     "seconds",
-    "Interval at which `fleet keys --rotate` looks for agents that still use an old key.",
+    "Interval at which `fleet keys --rotate` and `fleet deploy` check which agents remain.",
 )

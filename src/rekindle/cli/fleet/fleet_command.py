@@ -10,6 +10,12 @@ from typing import TYPE_CHECKING
 import click
 
 from rekindle import config
+from rekindle.cli.fleet.deploy_command import (
+    accept_worker,
+    build_option,
+    decider,
+    deploy,
+)
 from rekindle.cli.fleet.fleet_keys import keys
 from rekindle.cli.options import (
     Number,
@@ -50,9 +56,7 @@ from rekindle.stores.folders.agent_folder import RekindleFolder
 from rekindle.system import host
 from rekindle.system.files import durable_files
 from rekindle.wiring.access.trust_checks import (
-    accept_fleet,
     accept_settings,
-    require_fleet,
 )
 from rekindle.wiring.open_store import open_store
 
@@ -66,6 +70,10 @@ _USUAL_PORT = int(FleetSettings().address.rpartition(":")[2])
 @click.group()
 def fleet() -> None:
     """Run agents on many hosts."""
+
+
+fleet.add_command(decider)
+fleet.add_command(deploy)
 
 
 @fleet.command()
@@ -142,6 +150,8 @@ def dev(port: int, ui_port: int, db: Path | None, memory: bool, namespace: str) 
     metavar="TEAM,...",
     help="Accept only agents of these teams (`fleet: team:`). Default: all agents.",
 )
+@click.option("--no-decide", is_flag=True, help="Leave decisions to `rekindle fleet decider`.")
+@build_option
 @trust_option
 def worker(
     *,
@@ -151,6 +161,8 @@ def worker(
     root: Path | None,
     listen: str | None,
     teams: str | None,
+    no_decide: bool,
+    build: str,
     trust: bool,
 ) -> None:
     """Run the fleet's agents on this host until you stop the worker.
@@ -158,13 +170,8 @@ def worker(
     When the worker stops, its agents continue on another host. Agents get their environment,
     including the model's API key, from the host that runs them.
     """
-    project, fleet_settings = find_fleet()
+    project, fleet_settings = accept_worker(trust=trust)
     allowed = parse_teams(teams) if teams is not None else frozenset[str]()
-    ensure_trust(project, trust=trust)
-    if trust:
-        require_operator(project)
-        print_changes("fleet", accept_fleet(project))
-    require_fleet(project)
     from rekindle.fleet.engine.connect import connect_when_up  # noqa: PLC0415 - needs the fleet extra
     from rekindle.fleet.engine.telemetry import make_runtime  # noqa: PLC0415 - as above
     from rekindle.fleet.hosts.worker import run_host  # noqa: PLC0415 - as above
@@ -187,6 +194,8 @@ def worker(
             say=echo,
             teams=allowed,
             heartbeat_seconds=float(fleet_settings.heartbeat_timeout),
+            build=build,
+            decides=not no_decide,
         )
 
     asyncio.run(run_worker())

@@ -1,7 +1,8 @@
-"""Continue a workflow as a new one on request, so that the current key encrypts its data.
+"""Continue a workflow as a new one on request, with the current key and on the current build.
 
 A worker encrypts with its first key, but an idle workflow keeps the history that it has. Until a
-new run replaces that history, all workers need the key that was current when it was written.
+new run replaces that history, all workers need the key that was current when it was written, and
+one worker must run the build that wrote it.
 """
 
 from temporalio import workflow

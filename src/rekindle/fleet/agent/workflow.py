@@ -155,11 +155,6 @@ class AgentWorkflow(HostLeases):
         self._is_brief_due = True
         self._messages += 1
 
-    @workflow.signal
-    def wake(self) -> None:
-        """Decide again. An idle agent continues on the current build if that has changed."""
-        self._messages += 1
-
     @workflow.query
     def kept(self) -> RegisteredAgent:
         return agent_registry.drop_answers(self._registered)

@@ -1,5 +1,6 @@
 """Check whether a fleet can run its agents: the engine, the workers and the git remotes."""
 
+from collections import defaultdict
 from datetime import timedelta
 
 from temporalio.client import Client
@@ -10,8 +11,9 @@ from rekindle.documents.commits.work_commit import strip_user
 from rekindle.errors import RekindleError
 from rekindle.fleet.commands.define_agent import define_agent, find_files_with_secrets
 from rekindle.fleet.commands.fleet_store import FleetStore
-from rekindle.fleet.engine import queue_pollers
+from rekindle.fleet.engine import deployments, queue_pollers
 from rekindle.fleet.engine.payload_codec import EncryptingCodec
+from rekindle.fleet.engine.stuck_workflows import list_stuck
 from rekindle.fleet.hosts.host_admission import (
     find_missing_attributes,
     find_plain_agents,
@@ -19,6 +21,7 @@ from rekindle.fleet.hosts.host_admission import (
 )
 from rekindle.fleet.hosts.work_branch import find_remote
 from rekindle.policy.briefs.brief_schedule import NEVER
+from rekindle.policy.fleet.fleet_builds import BuildProblem, explain_abandoned, explain_stuck
 from rekindle.policy.fleet.scheduled_run import FLEET_ZONE
 from rekindle.policy.settings.runtime_settings import (
     FLEET_RPC_SECONDS,
@@ -85,14 +88,27 @@ async def _check_connection(client: Client, fleet: FleetSettings) -> list[Folder
         what = f"the engine lacks the search attributes {', '.join(missing)}"
         fix = f"start a worker, which creates them, or run {render_make_command(client, missing)}"
         problems.append(FolderProblem(what, fix))
-    if not await queue_pollers.has_worker(client, _MOST):
+    has_worker = await queue_pollers.has_worker(client, _MOST)
+    if not has_worker:
         problems.append(
             FolderProblem("no worker is running, so no agent can continue", _WORKER.format(""))
         )
     elif not await queue_pollers.has_host(client, fleet.pool, _MOST):
         what = f"no host of pool {fleet.pool} is running, so no agent can run"
         problems.append(FolderProblem(what, _WORKER.format(f" --pool {fleet.pool}")))
+    found = await _find_stuck(client)
+    if has_worker:
+        found += explain_abandoned(await deployments.read_builds(client))
+    problems += [FolderProblem(problem.what, problem.fix) for problem in found]
     return problems + await _check_encryption(client, fleet)
+
+
+async def _find_stuck(client: Client) -> list[BuildProblem]:
+    """Return the agents that are stuck, together if they have the same build and cause."""
+    stuck = defaultdict(list)
+    async for found in list_stuck(client):
+        stuck[found.build, found.cause].append(found.name)
+    return [explain_stuck(names, *key) for key, names in sorted(stuck.items())]
 
 
 async def _check_encryption(client: Client, fleet: FleetSettings) -> list[FolderProblem]:

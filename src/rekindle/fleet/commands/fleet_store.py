@@ -11,14 +11,15 @@ from temporalio.service import RPCError
 from rekindle.config import Project
 from rekindle.documents import events
 from rekindle.documents.events import AnyEvent, Event
-from rekindle.errors import EngineError, OwnershipError, UsageError
+from rekindle.errors import EngineError, OwnershipError, RekindleError, UsageError
 from rekindle.fleet.commands.define_agent import define_agent, publish_workspace
-from rekindle.fleet.engine import queue_pollers, run_schedules, schedules
+from rekindle.fleet.engine import deployments, queue_pollers, run_schedules, schedules
 from rekindle.fleet.engine.agent_client import AgentClient, ListedAgent
 from rekindle.fleet.engine.connect import connect
 from rekindle.fleet.teams.refused_offers import explain_refused_offer
 from rekindle.policy.fleet import agent_registry
 from rekindle.policy.fleet.agent_registry import RegisteredAgent
+from rekindle.policy.fleet.fleet_builds import explain_abandoned
 from rekindle.policy.projection.projection import Projection
 from rekindle.policy.redact.redaction import Redaction
 from rekindle.policy.settings.runtime_settings import POLL_SECONDS, FleetSettings
@@ -79,6 +80,16 @@ class FleetStore:
 
     def kept(self, agent: str) -> RegisteredAgent:
         return self.wait_for(self.agents.kept(agent))
+
+    def explain_silence(self, error: RekindleError, build: str) -> RekindleError:
+        """Return a better error if an agent did not answer because no worker runs its build."""
+        if not isinstance(error, EngineError) or error.cause != "unanswered":
+            return error
+        builds = self.wait_for(deployments.read_builds(self.agents.client))
+        problems = explain_abandoned(builds, only=build or builds.current)
+        return (
+            EngineError(error.cause, problems[0].what, hint=problems[0].fix) if problems else error
+        )
 
     def listed(self, only: Sequence[str] = ()) -> dict[str, ListedAgent]:
         """Return all agents, or `only` the named ones, in a single request that needs no worker."""

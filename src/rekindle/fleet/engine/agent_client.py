@@ -32,6 +32,7 @@ from rekindle.fleet.agent.agent_listing import (
 )
 from rekindle.fleet.agent.host_orders import DECISION_QUEUE
 from rekindle.fleet.agent.workflow import AgentWorkflow
+from rekindle.fleet.engine.stuck_workflows import read_build, read_problem
 from rekindle.fleet.engine.update_errors import is_overlooked
 from rekindle.policy.fleet import agent_registry
 from rekindle.policy.fleet.agent_registry import AgentDefinition, RegisteredAgent
@@ -62,6 +63,10 @@ class ListedAgent(msgspec.Struct, frozen=True):
     cycle: int
     why: str = ""
     """Why the run ended or is paused; empty if the list does not contain a reason."""
+    build: str = ""
+    """Build of Rekindle that decides for the agent; empty before its first decision."""
+    problem: str = ""
+    """Why no worker can decide for the agent; empty if one can."""
 
 
 class AgentClient:
@@ -205,6 +210,8 @@ class AgentClient:
                 pool=attributes.get(POOL_ATTRIBUTE, "-"),
                 cycle=attributes.get(CYCLE_ATTRIBUTE, 0),
                 why=reason.removeprefix(f"{state}:") if reason.startswith(f"{state}:") else "",
+                build=read_build(listed),
+                problem=read_problem(listed),
             )
 
     def workflow(self, agent: str) -> str:

@@ -1,10 +1,11 @@
 """Find the workers that poll the engine's task queues."""
 
+from collections import Counter
 from collections.abc import Iterable
 from datetime import UTC, timedelta
 
 from temporalio.api.enums.v1 import TaskQueueType
-from temporalio.api.taskqueue.v1 import TaskQueue
+from temporalio.api.taskqueue.v1 import PollerInfo, TaskQueue
 from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest
 from temporalio.client import Client
 
@@ -56,10 +57,24 @@ async def has_host(client: Client, pool: str, most: timedelta) -> bool:
     return bool(await _list_pollers(client, make_pool_queue(pool), running, most))
 
 
+async def count_deciders(client: Client, most: timedelta) -> dict[str, int]:
+    """Return the number of workers that decide with each build."""
+    kind = TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW
+    pollers = await _read_pollers(client, DECISION_QUEUE, kind, most)
+    workers = {(poller.deployment_options.build_id, poller.identity) for poller in pollers}
+    return Counter(build for build, _ in workers)
+
+
 async def _list_pollers(
     client: Client, queue: str, kind: "TaskQueueType.ValueType", most: timedelta
 ) -> list[str]:
     """Return the identities of the workers that polled within the last minute."""
+    return [poller.identity for poller in await _read_pollers(client, queue, kind, most)]
+
+
+async def _read_pollers(
+    client: Client, queue: str, kind: "TaskQueueType.ValueType", most: timedelta
+) -> list[PollerInfo]:
     answer = await client.workflow_service.describe_task_queue(
         DescribeTaskQueueRequest(
             namespace=client.namespace, task_queue=TaskQueue(name=queue), task_queue_type=kind
@@ -68,8 +83,4 @@ async def _list_pollers(
     )
     # The engine lists pollers for minutes after they have stopped.
     since = clock.read_clock() - _POLL
-    return [
-        poller.identity
-        for poller in answer.pollers
-        if poller.last_access_time.ToDatetime(UTC) > since
-    ]
+    return [poller for poller in answer.pollers if poller.last_access_time.ToDatetime(UTC) > since]

@@ -28,6 +28,7 @@ from rekindle.fleet.engine.agent_client import AgentClient
 from rekindle.fleet.engine.deployments import claim_first, make_deployment_config
 from rekindle.fleet.hosts import host_admission
 from rekindle.fleet.hosts.activities import Activities, CycleSlots
+from rekindle.fleet.hosts.build_watch import warn_without_decider, watch_builds
 from rekindle.fleet.hosts.host_metrics import HostMetrics
 from rekindle.fleet.hosts.host_presence import HostPresence
 from rekindle.fleet.hosts.host_processes import EngineClient
@@ -76,6 +77,7 @@ async def run_host(
     drain_seconds: float = 0.0,
     build: str = __version__,
     teams: frozenset[str] = frozenset(),
+    decides: bool = True,
 ) -> None:
     """Run a host until it receives SIGTERM or SIGINT, then return its agents to the fleet.
 
@@ -90,7 +92,8 @@ async def run_host(
                 f"another worker is using {root}", hint="start this worker with another --root"
             )
         await host_admission.require_admission(client)
-        await claim_first(client, build)
+        if decides:
+            await claim_first(client, build)
         runtime = client.service_client.config.runtime or Runtime.default()
         metrics = HostMetrics(runtime.metric_meter, root, host)
         reporting = EngineClient(client, metrics)
@@ -116,7 +119,9 @@ async def run_host(
         *workers, offering = _make_workers(client, own, presence, about)
         pipelines = PipelineActivities(client, root, host)
         schedules = ScheduleActivities(client, root, host, pipelines.clone)
-        workers.insert(1, make_pipeline_worker(client, pipelines, schedules, pool))
+        workers.insert(0, make_pipeline_worker(client, pipelines, schedules, pool, decides=decides))
+        if decides:
+            workers.insert(0, make_deciding_worker(client, *WORKFLOWS, build=build))
         stopping = StopRequests()
         # The workers end in reverse order. The host first stops taking agents, and then returns its
         # agents while a worker can still decide what happens to them.
@@ -129,6 +134,11 @@ async def run_host(
             stack.callback(cleaning.cancel)
             counting = asyncio.create_task(metrics.keep_current(client, slots, own.list_running))
             stack.callback(counting.cancel)
+            if decides:
+                watching = asyncio.create_task(watch_builds(client, build, say))
+                stack.callback(watching.cancel)
+            else:
+                await warn_without_decider(client, say)
             if not await stopping.wait_for(presence.is_ready, keeping):
                 return
             async with offering:
@@ -206,13 +216,19 @@ def make_deciding_worker(client: Client, *workflows: type, build: str = __versio
 
 
 def make_pipeline_worker(
-    client: Client, own: PipelineActivities, schedules: ScheduleActivities, pool: str
+    client: Client,
+    own: PipelineActivities,
+    schedules: ScheduleActivities,
+    pool: str,
+    *,
+    decides: bool,
 ) -> Worker:
-    """Return the worker that handles a pool's pipelines and schedules."""
+    """Return the worker that does a pool's tasks for pipelines and schedules."""
     return Worker(
         client,
         task_queue=make_pipeline_queue(pool),
-        workflows=[PipelineWorkflow, ScheduledRunWorkflow],  # those of older versions
+        # Older versions of Rekindle started pipelines and schedules on this queue.
+        workflows=[PipelineWorkflow, ScheduledRunWorkflow] if decides else [],
         activities=[
             own.begin_worker,
             own.check_worker,
@@ -239,7 +255,7 @@ def make_pipeline_worker(
 def _make_workers(
     client: Client, own: Activities, presence: HostPresence, about: HostReport
 ) -> list[Worker]:
-    """Return the workers for decisions, for this host's own queue and for the pool's queue."""
+    """Return the workers for this host's own queue and for the pool's queue."""
     # Rekindle reports an agent's problem on one line. The SDK would log a traceback.
     logging.getLogger("temporalio").setLevel(logging.ERROR)
     # The SDK warns if an activity had already ended when it was cancelled.
@@ -253,7 +269,6 @@ def _make_workers(
         nexus_supplier=usual,
     )
     return [
-        make_deciding_worker(client, *WORKFLOWS, build=about.build),
         Worker(
             client,
             task_queue=make_host_queue(about.host),

@@ -276,11 +276,6 @@ class PipelineWorkflow(RefreshSignal):
         self._reports[report.agent] = report
         self._messages += 1
 
-    @workflow.signal
-    def wake(self) -> None:
-        """Decide again. A run that waits continues on the current build if that has changed."""
-        self._messages += 1
-
     @workflow.update
     def say(self, line: str) -> None:
         """Record the operator's command."""

@@ -18,7 +18,8 @@ from rekindle.formats.yaml_lines import MarkedData
 from rekindle.policy.settings.fleet_settings import *  # noqa: F403 - exported here too
 from rekindle.policy.settings.fleet_settings import FleetSettings
 from rekindle.thresholds import screens
-from rekindle.thresholds.comparison import *  # noqa: F403 - every name there is a threshold
+from rekindle.thresholds.build_limits import *  # noqa: F403 - every name there is a threshold
+from rekindle.thresholds.comparison import *  # noqa: F403
 from rekindle.thresholds.fleet_limits import *  # noqa: F403
 from rekindle.thresholds.hook_limits import *  # noqa: F403
 from rekindle.thresholds.host_limits import *  # noqa: F403
