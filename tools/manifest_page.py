@@ -313,6 +313,7 @@ fleet:
   team: shop
   heartbeat_timeout: 75s
   fold_seconds: 10m
+  pushes_per_minute: 6
   tls: {ca: certs/ca.pem, cert: certs/host.pem, key: certs/host.key, server_name: engine}
   api_key: $ENGINE_KEY
   codec: {keys: [$NEW_KEY, $OLD_KEY], strict: true}

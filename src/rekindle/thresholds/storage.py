@@ -162,6 +162,36 @@ MIRROR_FRESH_SECONDS = declare_threshold(
     "seconds",
     "Time after a fetch during which new clones on a host do not fetch from the remote again.",
 )
+PUSH_PERIOD_SECONDS = declare_threshold(
+    60.0,
+    "push.period_seconds",
+    "seconds",
+    "Period in which a host pushes at most `fleet.pushes_per_minute` times to a remote.",
+)
+PUSH_PAUSE_SECONDS = declare_threshold(
+    5.0,
+    "push.pause_seconds",
+    "seconds",
+    "Pause after a remote refused a push because of its limit. Each further refusal doubles it.",
+)
+MAX_PUSH_PAUSE_SECONDS = declare_threshold(
+    60.0, "push.max_pause_seconds", "seconds", "Longest pause after such a refusal."
+)
+PUSH_PATIENCE_SECONDS = declare_threshold(
+    150.0,
+    "push.patience_seconds",
+    "seconds",
+    "How long a push waits for its turn. After that, the agent's work is reported as not pushed.",
+)
+PUSH_POLL_SECONDS = declare_threshold(
+    0.05,
+    "push.poll_seconds",
+    "seconds",
+    "Interval at which a process looks for the answer to its push.",
+)
+PUSH_BATCH = declare_threshold(
+    100, "push.batch", "count", "Maximum number of agents whose work is pushed together."
+)
 WORKSPACE_TRIES = declare_threshold(
     5,
     "workspace.tries",

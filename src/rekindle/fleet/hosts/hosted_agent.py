@@ -18,11 +18,12 @@ from rekindle.fleet.hosts.work_branch import WorkBranch
 from rekindle.flows.supervisor_ports import REPORT_KINDS, SupervisorReport, TroubleReport
 from rekindle.policy.fleet.agent_registry import AgentDefinition
 from rekindle.policy.projection.projection import Projection
-from rekindle.policy.settings.runtime_settings import FLEET_NICE, STOP_SECONDS
+from rekindle.policy.settings.runtime_settings import FLEET_NICE, STOP_SECONDS, FleetSettings
 from rekindle.stores.files import FileStore
 from rekindle.stores.folders.agent_folder import RekindleFolder
 from rekindle.system import clock
 from rekindle.system.files import durable_files
+from rekindle.system.git.shared_mirror import open_queue
 from rekindle.thresholds.fleet_limits import FLEET_OUTPUT_BYTES
 
 
@@ -114,13 +115,16 @@ class HostedAgent:
         self._place.require_own_workspace(self.definition)
 
     def _open_work_branch(self, claim: int) -> WorkBranch:
+        mirrors, remote = self._place.mirrors, self.definition.remote
+        fleet = self.project.settings.fleet or FleetSettings()
         return WorkBranch(
             self._place.work,
-            remote=self.definition.remote,
+            remote=remote,
             agent=self._order.agent,
             generation=claim,
             host=self._place.host,
-            mirrors=self._place.mirrors,
+            mirrors=mirrors,
+            queue=open_queue(mirrors, remote, fleet.pushes_per_minute),
         )
 
     def _bring_workspace(self, projection: Projection, store: FileStore) -> None:

@@ -17,6 +17,7 @@ from rekindle.documents.commits.work_commit import PushedWork, WorkSnapshot
 from rekindle.errors import AuditError, StalePushError, WorkspaceError
 from rekindle.formats.identifiers import to_one_line
 from rekindle.policy.settings.runtime_settings import WORKSPACE_TRIES, WORKTREE_CALL_SECONDS
+from rekindle.system.git.push_queue import PushQueue
 from rekindle.system.git.remote_repository import RemoteRepository, RemoteState
 from rekindle.system.git.repository import Repository
 from rekindle.system.git.shared_mirror import MIRRORS, SharedMirror
@@ -44,13 +45,17 @@ class WorkBranch:
         generation: int,
         host: str,
         mirrors: Path | None = None,
+        queue: PushQueue | None = None,
     ) -> None:
-        """Use the host's folder of mirrors, or one next to the agent's folder."""
+        """Use the host's folder of mirrors, or one next to the agent's folder.
+
+        With a queue, the host's agents push together.
+        """
         self._folder = folder
         self._agent = agent
         self._generation = generation
         self._host = to_one_line(host)
-        self._remote = RemoteRepository(remote, document.make_work_ref(agent))
+        self._remote = RemoteRepository(remote, document.make_work_ref(agent), queue)
         self._mirror = SharedMirror(mirrors or folder.parent / MIRRORS, remote)
         self._ours = f"refs/rekindle/{agent}"
         self.left: list[str] = []

@@ -22,15 +22,17 @@ from pathlib import Path
 from rekindle.documents.clone_files import make_work_branch
 from rekindle.documents.commits import work_commit
 from rekindle.documents.commits.work_commit import PushedWork, WorkSnapshot
+from rekindle.documents.manifest import MANIFEST_FILE
 from rekindle.documents.pipelines.pipeline_events import WorkerBegan
 from rekindle.documents.pipelines.run_branches import make_run_refs
 from rekindle.errors import WorkspaceError
 from rekindle.fleet.hosts.step_inputs import make_folders, write_tree
-from rekindle.formats import json_codec
+from rekindle.formats import json_codec, yaml_lines
 from rekindle.policy.fleet.registered_pipeline import RegisteredPipeline
+from rekindle.policy.settings.runtime_settings import FleetSettings, resolve_settings
 from rekindle.stores.pipelines.run_folder import RunFolder
 from rekindle.system.git.remote_repository import RemoteRepository
-from rekindle.system.git.shared_mirror import MIRRORS, SharedMirror
+from rekindle.system.git.shared_mirror import MIRRORS, SharedMirror, open_queue
 from rekindle.system.git.tree_snapshot import WorkingCopy
 from rekindle.wiring.pipelines.run_refs import make_result_branch
 
@@ -51,6 +53,9 @@ class HostRun:
         )
         for path in (self.folder.path, self.folder.outputs):
             make_folders(path)
+        fleet = resolve_settings(yaml_lines.parse(registered.agent.manifest, MANIFEST_FILE)).fleet
+        rate = (fleet or FleetSettings()).pushes_per_minute
+        self._queue = open_queue(root / MIRRORS, self._url, rate)
         self.clone = open_clone(root, self._url)
 
     @property
@@ -65,7 +70,7 @@ class HostRun:
 
     def push(self, ref: str, commit: str) -> None:
         """Set a ref in the clone and on the remote."""
-        remote = RemoteRepository(self._url, ref)
+        remote = RemoteRepository(self._url, ref, self._queue)
         expected = remote.look().work
         if expected != commit and not remote.push(self.clone, commit, expected):
             raise _make_contested_error(ref)
@@ -92,7 +97,7 @@ class HostRun:
                 hint="rename it, and the run continues: git fetch origin "
                 f"{branch}:NAME && git push origin NAME :{branch}",
             )
-        if not RemoteRepository(self._url, ref).push(self.clone, commit, tip):
+        if not RemoteRepository(self._url, ref, self._queue).push(self.clone, commit, tip):
             raise _make_contested_error(ref)
         return branch
 

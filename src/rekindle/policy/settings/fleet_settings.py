@@ -66,6 +66,15 @@ class FleetSettings(msgspec.Struct, frozen=True):
             "engine. Everything that another host needs is sent immediately."
         ),
     ] = Duration(300)
+    pushes_per_minute: Annotated[
+        int,
+        _doc(
+            "Maximum number of pushes from each host to a git remote. A host pushes the work of "
+            "all agents that are waiting at once.",
+            "count",
+            ge=1,
+        ),
+    ] = 60
     tls: Annotated[
         TlsSettings | bool | None,
         _doc(

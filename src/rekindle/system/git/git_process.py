@@ -130,6 +130,12 @@ def render_settings(settings: Mapping[str, str]) -> dict[str, str]:
     return more
 
 
+def quote_path(path: str) -> str:
+    """Quote a path for a colon-separated list of object folders."""
+    escaped = path.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'
+
+
 def find_reason(complaint: str) -> str:
     """Return the line in git's output that explains the failure, without warnings and advice."""
     lines = [line for line in complaint.splitlines() if line.strip()]

@@ -14,6 +14,7 @@ from rekindle.documents import clone_files
 from rekindle.documents.commits import snapshot_commit
 from rekindle.errors import translate_os_errors
 from rekindle.policy.snapshots.retention import choose_expired
+from rekindle.system.git import git_process
 from rekindle.system.git.agent_checkout import AgentCheckout
 from rekindle.system.git.tree_snapshot import WorkingCopy
 from rekindle.system.git.work_snapshots import WorkSnapshots
@@ -70,7 +71,7 @@ def copy_objects(
             *("pack-objects", "--revs", "--stdout", "-q", "--delta-base-offset"),
             stdin="".join(f"{line}\n" for line in asked).encode(),
             stdout=packed,
-            more={"GIT_ALTERNATE_OBJECT_DIRECTORIES": _quote_path(clone)},
+            more={"GIT_ALTERNATE_OBJECT_DIRECTORIES": git_process.quote_path(str(clone.objects))},
         )
         packed.seek(0)
         source.call("unpack-objects", "-q", stdin=packed)
@@ -104,9 +105,3 @@ def _remove_expired(checkout: AgentCheckout, now: datetime) -> None:
     snapshots = WorkSnapshots(checkout.repository)
     ours = [one for one in snapshots.list() if one.label.agent == checkout.agent]
     snapshots.remove(choose_expired(ours, now))
-
-
-def _quote_path(clone: WorkingCopy) -> str:
-    """Return the clone's object folder, quoted for a colon-separated list of paths."""
-    escaped = str(clone.objects).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-    return f'"{escaped}"'

@@ -21,16 +21,20 @@ from rekindle.errors import (
     WorkspaceError,
     translate_os_errors,
 )
+from rekindle.formats.identifiers import to_one_line
+from rekindle.policy.fleet.push_rate import is_limit_answer
 from rekindle.policy.settings.runtime_settings import WORKSPACE_TRANSFER_SECONDS
 from rekindle.system.files import (
     user_folder,
 )
 from rekindle.system.git import git_process
 from rekindle.system.git.git_process import GitResult
+from rekindle.system.git.push_queue import PushAnswer, PushQueue, RefUpdate
 from rekindle.system.git.tree_snapshot import (
     WorkingCopy,
 )
 from rekindle.system.git.workspace_git import start_git
+from rekindle.thresholds.storage import GIT_ERROR_CHARACTERS
 
 _NETWORK = (
     # The user's credentials and network settings, except variables that would open a prompt.
@@ -66,9 +70,11 @@ class RemoteState(msgspec.Struct, frozen=True):
 
 
 class RemoteRepository:
-    def __init__(self, url: str, ref: str) -> None:
+    def __init__(self, url: str, ref: str, queue: PushQueue | None = None) -> None:
+        """Use a queue if other agents on this host push to the remote too."""
         self._url = url
         self._ref = ref
+        self._queue = queue
 
     def look(self) -> RemoteState:
         at, to = self._list_refs("--symref", "HEAD", self._ref)
@@ -169,23 +175,51 @@ class RemoteRepository:
 
     def push(self, copy: WorkingCopy, commit: str, expected: str) -> bool:
         """Move the work branch if it is still at `expected` (empty: if it does not exist yet)."""
-        lease = f"--force-with-lease={self._ref}:{expected}"
-        command = ("push", "--quiet", "--porcelain", "--no-verify", lease, "--", self._url)
-        with self._borrow_objects(copy) as place:
-            ended = self._start_git(
-                (*command, f"{commit}:{self._ref}"), folder=place, borrowed=copy
-            )
-        if ended.code == 0:
+        shallow = copy.shallow.exists()
+        update = RefUpdate(str(copy.objects), self._ref, commit, expected, is_alone=shallow)
+
+        def send(updates: Sequence[RefUpdate]) -> dict[str, PushAnswer]:
+            return self._send(copy, updates)
+
+        answer = self._queue.push(update, send) if self._queue else send([update])[self._ref]
+        if answer.is_done:
             return True
-        if not any(line.startswith(b"!\t") for line in ended.out.splitlines()):
-            raise self._make_refusal("push", ended)
+        refusal = WorkspaceError("remote", f"git push: {answer.complaint}", hint=self._hint)
+        if not answer.is_rejected:
+            raise refusal
         # Git's message depends on its version and the server, so check the actual state.
         current = self.look().work
         if current not in {commit, expected}:
             return False
         if current == expected:
-            raise self._make_refusal("push", ended)
+            raise refusal
         return True
+
+    def _send(self, copy: WorkingCopy, updates: Sequence[RefUpdate]) -> dict[str, PushAnswer]:
+        """Push updates, whose objects may be in several repositories."""
+        leases = (f"--force-with-lease={one.ref}:{one.expected}" for one in updates)
+        command = ("push", "--quiet", "--porcelain", "--no-verify", *leases, "--", self._url)
+        refspecs = (f"{one.commit}:{one.ref}" for one in updates)
+        folders = {one.objects for one in updates} - {str(copy.objects)}
+        with self._borrow_objects(copy) as place:
+            ended = self._start_git(
+                (*command, *refspecs), folder=place, borrowed=copy, beside=sorted(folders)
+            )
+        if ended.code == 0:
+            return {one.ref: PushAnswer(is_done=True) for one in updates}
+        lines = ended.out.decode(errors="replace").splitlines()
+        flags = {
+            fields[1].rpartition(":")[2]: fields[0]
+            for line in lines
+            if len(fields := line.split("\t")) > 1
+        }
+        stated = self._strip(_find_limit(ended.complaint) or ended.reason)
+        answers = {}
+        for one in updates:
+            flag = flags.get(one.ref)
+            is_done = flag is not None and flag != "!"
+            answers[one.ref] = PushAnswer(is_done, flag == "!", "" if is_done else stated)
+        return answers
 
     def delete(self, copy: WorkingCopy, refs: Mapping[str, str]) -> set[str]:
         """Remove refs that are still at the given commits, and return the removed refs."""
@@ -243,12 +277,21 @@ class RemoteRepository:
         return ended
 
     def _start_git(
-        self, arguments: Sequence[str], *, folder: Path, borrowed: WorkingCopy | None = None
+        self,
+        arguments: Sequence[str],
+        *,
+        folder: Path,
+        borrowed: WorkingCopy | None = None,
+        beside: Sequence[str] = (),
     ) -> GitResult:
         settings = git_process.SAFE_SETTINGS | _SETTINGS
         own = git_process.OWN_ENVIRONMENT | {"GIT_ALLOW_PROTOCOL": "file:git:http:https:ssh"}
         if borrowed is not None:
             own |= {"GIT_DIR": str(folder), "GIT_OBJECT_DIRECTORY": str(borrowed.objects)}
+        if beside:
+            own |= {
+                "GIT_ALTERNATE_OBJECT_DIRECTORIES": ":".join(map(git_process.quote_path, beside))
+            }
         return start_git(
             arguments,
             folder=folder,
@@ -260,13 +303,23 @@ class RemoteRepository:
         )
 
     def _make_refusal(self, command: str, ended: GitResult) -> WorkspaceError:
-        url = strip_login(self._url)
-        stated = strip_login(ended.reason.replace(self._url, url))
         return WorkspaceError(
-            "remote",
-            f"git {command}: {stated}",
-            hint=f"to test the connection: git ls-remote {url}",
+            "remote", f"git {command}: {self._strip(ended.reason)}", hint=self._hint
         )
+
+    @property
+    def _hint(self) -> str:
+        return f"to test the connection: git ls-remote {strip_login(self._url)}"
+
+    def _strip(self, text: str) -> str:
+        """Remove the credentials from git's message."""
+        return strip_login(text.replace(self._url, strip_login(self._url)))
+
+
+def _find_limit(complaint: str) -> str:
+    """Return the line in which a remote says that there are too many pushes, or ""."""
+    lines = complaint.splitlines()
+    return to_one_line(next(filter(is_limit_answer, lines), ""), GIT_ERROR_CHARACTERS)
 
 
 @contextmanager

@@ -21,6 +21,7 @@ from rekindle.errors import WorkspaceError, translate_os_errors
 from rekindle.formats.json_codec import hash_bytes
 from rekindle.policy.settings.runtime_settings import WORKSPACE_TRANSFER_SECONDS
 from rekindle.system.files import durable_files, file_locks
+from rekindle.system.git.push_queue import PushQueue
 from rekindle.system.git.remote_repository import RemoteRepository, RemoteState
 from rekindle.system.git.tree_snapshot import WorkingCopy
 from rekindle.thresholds.storage import MIRROR_FRESH_SECONDS
@@ -196,6 +197,11 @@ class SharedMirror:
 def find_mirror(mirrors: Path, url: str) -> Path:
     """Return the folder of a remote's mirror. Each URL has its own."""
     return mirrors / hash_bytes(url.encode())
+
+
+def open_queue(mirrors: Path, url: str, per_minute: int) -> PushQueue:
+    """Return the host's queue of pushes to a remote."""
+    return PushQueue(find_mirror(mirrors, url).with_suffix(".pushes"), per_minute)
 
 
 def _read_alternates(objects: Path) -> bytes:
