@@ -43,8 +43,11 @@ if TYPE_CHECKING:
     )
 
 RELAY_FILE = "consensus.md"
-_KINDS = (b'"relay.committed"', b'"owner.changed"')
-"""Event kinds that determine the content of the trail; `owner.changed` starts a new generation."""
+_KINDS = (b'"relay.committed"', b'"owner.changed"', b'"agent.received"')
+"""Event kinds that determine the content of the trail.
+
+`owner.changed` starts a new generation, and `agent.received` the log of a replica.
+"""
 
 
 def make_branch_name(agent: str) -> str:

@@ -192,6 +192,21 @@ PUSH_POLL_SECONDS = declare_threshold(
 PUSH_BATCH = declare_threshold(
     100, "push.batch", "count", "Maximum number of agents whose work is pushed together."
 )
+PUSH_SEARCH_BYTES = declare_threshold(
+    256 * 1024,
+    "push.search_bytes",
+    "bytes",
+    "Maximum size of a file that a host searches for keys before a push.",
+)
+PUSH_SEARCH_FILES = declare_threshold(
+    5_000,
+    "push.search_files",
+    "count",
+    "Maximum number of new files that a host searches for keys before a push.",
+)
+PUSH_SEARCH_GROUP = declare_threshold(
+    100, "push.search_group", "count", "Number of files that are read together for this search."
+)
 WORKSPACE_TRIES = declare_threshold(
     5,
     "workspace.tries",

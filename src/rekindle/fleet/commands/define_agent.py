@@ -15,7 +15,8 @@ from rekindle.policy.fleet.agent_registry import AgentDefinition
 from rekindle.policy.handoff import window_rule
 from rekindle.policy.redact.redaction import Redaction
 from rekindle.policy.settings import notify_addresses
-from rekindle.policy.settings.runtime_settings import AgentDefaults, FleetSettings, TlsSettings
+from rekindle.policy.settings.fleet_settings import list_engine_files
+from rekindle.policy.settings.runtime_settings import AgentDefaults, FleetSettings
 from rekindle.policy.supervision.next_move import AgentLimits
 from rekindle.stores.folders.agent_folder import RekindleFolder
 from rekindle.system import clock, host
@@ -79,7 +80,7 @@ def publish_workspace(
     workspace = WorkBranch(
         top, remote=remote.url, agent=name, generation=generation, host=host.identify_host()
     )
-    keys = ((project.path / file).resolve() for file in _list_engine_files(fleet))
+    keys = ((project.path / file).resolve() for file in list_engine_files(fleet))
     pushed = workspace.publish(
         [str(key.relative_to(top)) for key in keys if key.is_relative_to(top)]
     )
@@ -92,12 +93,6 @@ def publish_workspace(
             ts=clock.read_clock(), revision=pushed.revision, head=pushed.head, branch=pushed.branch
         )
     ]
-
-
-def _list_engine_files(fleet: FleetSettings) -> list[str]:
-    """Return the files with the engine's credentials and keys. Each host has its own copies."""
-    tls = fleet.tls if isinstance(fleet.tls, TlsSettings) else TlsSettings()
-    return [file for file in (tls.ca, tls.cert, tls.key, *fleet.codec.key_files) if file]
 
 
 def _require_no_secrets(project: Project) -> None:

@@ -24,6 +24,7 @@ from rekindle.policy.settings.runtime_settings import ORPHAN_SECONDS
 from rekindle.ports import EventRegister
 from rekindle.stores.files import FileStore, replica
 from rekindle.stores.files.ownership import FLEET_PREFIX
+from rekindle.stores.files.store_reader import AuditStore
 from rekindle.stores.folders.agent_folder import RekindleFolder
 from rekindle.stores.log import view
 from rekindle.system import clock
@@ -98,7 +99,9 @@ class HostFolder(msgspec.Struct, frozen=True):
         mirrors = (find_mirror(self.mirrors, definition.remote),) if definition.remote else ()
         return msgspec.structs.replace(project, manifest=manifest, workers=workers, mirrors=mirrors)
 
-    def store(self, project: Project, register: EventRegister) -> FileStore:
+    def store(
+        self, project: Project, register: EventRegister, audit: AuditStore | None = None
+    ) -> FileStore:
         """Return the replica's store, which commits its events through `register`."""
         return FileStore(
             self.path,
@@ -108,6 +111,7 @@ class HostFolder(msgspec.Struct, frozen=True):
             redaction=Redaction(tuple(project.manifest.redact.allow)),
             harnesses=HookReaders(HARNESSES),
             register=register,
+            audit=audit,
         )
 
     def require_own_workspace(self, definition: AgentDefinition) -> None:

@@ -4,25 +4,32 @@ import os
 from collections.abc import Callable
 from contextlib import suppress
 from multiprocessing.connection import Connection
+from pathlib import PurePosixPath
 
 import msgspec
 
 from rekindle.documents.commits.work_commit import PushedWork
 from rekindle.errors import EngineError, RekindleError, StalePushError
 from rekindle.fleet.agent.host_orders import HostOrder
+from rekindle.fleet.hosts.host_audit import HostAuditTrail
 from rekindle.fleet.hosts.host_folder import HostFolder, ReplicaPosition
 from rekindle.fleet.hosts.host_messages import EngineRegister, make_asker
 from rekindle.fleet.hosts.host_register import HostRegister, make_pushed_event
+from rekindle.fleet.hosts.secret_search import SecretSearch
 from rekindle.fleet.hosts.step_inputs import bring_inputs
 from rekindle.fleet.hosts.work_branch import WorkBranch
 from rekindle.flows.supervisor_ports import REPORT_KINDS, SupervisorReport, TroubleReport
 from rekindle.policy.fleet.agent_registry import AgentDefinition
 from rekindle.policy.projection.projection import Projection
+from rekindle.policy.settings.fleet_settings import list_engine_files
 from rekindle.policy.settings.runtime_settings import FLEET_NICE, STOP_SECONDS, FleetSettings
+from rekindle.stores.audit_trail import make_branch_name
 from rekindle.stores.files import FileStore
 from rekindle.stores.folders.agent_folder import RekindleFolder
 from rekindle.system import clock
 from rekindle.system.files import durable_files
+from rekindle.system.git.push_queue import PushQueue
+from rekindle.system.git.remote_repository import RemoteRepository
 from rekindle.system.git.shared_mirror import open_queue
 from rekindle.thresholds.fleet_limits import FLEET_OUTPUT_BYTES
 
@@ -97,10 +104,11 @@ class HostedAgent:
         own = HostRegister(
             self.register, plain.folder(self._order.agent), plain.redaction, self.tell
         )
-        store = self._place.store(self.project, own)
         if not self.definition.remote:
             self._place.work.mkdir(parents=True, exist_ok=True)
-            return store
+            return self._place.store(self.project, own)
+        trail = None if self.definition.worker else self._make_trail()
+        store = self._place.store(self.project, own, trail)
         projection = plain.read(self._order.agent).committed
         claim, last = _find_claim(projection), projection.workspace
         if not (claim and last and self._open_work_branch(claim).has(last.revision)):
@@ -114,18 +122,31 @@ class HostedAgent:
     def require_own_workspace(self) -> None:
         self._place.require_own_workspace(self.definition)
 
+    def _make_trail(self) -> HostAuditTrail:
+        ref = f"refs/heads/{make_branch_name(self._order.agent)}"
+        remote = RemoteRepository(self.definition.remote, ref, self._queue)
+        return HostAuditTrail(self._place.work, self._order.agent, remote, self.tell)
+
     def _open_work_branch(self, claim: int) -> WorkBranch:
-        mirrors, remote = self._place.mirrors, self.definition.remote
-        fleet = self.project.settings.fleet or FleetSettings()
+        files = list_engine_files(self.project.settings.fleet or FleetSettings())
         return WorkBranch(
             self._place.work,
-            remote=remote,
+            remote=self.definition.remote,
             agent=self._order.agent,
             generation=claim,
             host=self._place.host,
-            mirrors=mirrors,
-            queue=open_queue(mirrors, remote, fleet.pushes_per_minute),
+            mirrors=self._place.mirrors,
+            queue=self._queue,
+            search=SecretSearch(
+                tuple(self.project.manifest.redact.allow),
+                tuple(str(PurePosixPath(self.definition.within) / file) for file in files),
+            ),
         )
+
+    @property
+    def _queue(self) -> PushQueue:
+        fleet = self.project.settings.fleet or FleetSettings()
+        return open_queue(self._place.mirrors, self.definition.remote, fleet.pushes_per_minute)
 
     def _bring_workspace(self, projection: Projection, store: FileStore) -> None:
         """Restore the pushed workspace, and claim its branch to block pushes from other hosts."""

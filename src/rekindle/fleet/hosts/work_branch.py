@@ -15,6 +15,7 @@ from pathlib import Path
 from rekindle.documents.commits import work_commit as document
 from rekindle.documents.commits.work_commit import PushedWork, WorkSnapshot
 from rekindle.errors import AuditError, StalePushError, WorkspaceError
+from rekindle.fleet.hosts.secret_search import SecretSearch
 from rekindle.formats.identifiers import to_one_line
 from rekindle.policy.settings.runtime_settings import WORKSPACE_TRIES, WORKTREE_CALL_SECONDS
 from rekindle.system.git.push_queue import PushQueue
@@ -46,11 +47,14 @@ class WorkBranch:
         host: str,
         mirrors: Path | None = None,
         queue: PushQueue | None = None,
+        search: SecretSearch | None = None,
     ) -> None:
         """Use the host's folder of mirrors, or one next to the agent's folder.
 
-        With a queue, the host's agents push together.
+        With a queue, the host's agents push together. With a search, work that contains a key is
+        not pushed.
         """
+        self._search = search
         self._folder = folder
         self._agent = agent
         self._generation = generation
@@ -151,6 +155,7 @@ class WorkBranch:
             tree = captured.tree
         if last.tree == tree and document.parse(last.message) == self._make_snapshot(position):
             return None
+        self._require_no_secrets(copy, (tree, position.head), (last.oid,))
         expected = last.oid
         for _ in range(2):
             parents = (position.head, last.oid, expected)
@@ -222,6 +227,7 @@ class WorkBranch:
         """
         with copy.capture() as captured:
             tree = captured.tree
+        self._require_no_secrets(copy, (tree, position.head), (last,))
         for attempt in range(WORKSPACE_TRIES):
             remote = self._remote.look()
             self._fetch_missing(copy, remote)
@@ -236,6 +242,13 @@ class WorkBranch:
             "another program keeps pushing to it",
             hint="push to another branch, because this one belongs to the agent",
         )
+
+    def _require_no_secrets(
+        self, copy: WorkingCopy, new: tuple[str, ...], known: tuple[str, ...]
+    ) -> None:
+        if self._search is not None:
+            # The remote already has the files of its own branches.
+            self._search.require_none(copy, new, (*known, "--remotes=origin"))
 
     def _require_last_push(self, copy: WorkingCopy) -> RefCommit:
         """Return the last push or claim that this generation made from this host.

@@ -6,6 +6,7 @@ import msgspec
 
 from rekindle.documents.commits.audit_commit import AuditRevision
 from rekindle.documents.events import (
+    AgentReceived,
     AnyEvent,
     RelayCommitted,
     UnknownEvent,
@@ -34,6 +35,10 @@ def find_audit_lag(
     for event in newest_first:
         if tip and isinstance(event, RelayCommitted) and tip.is_of(event) and tip.gen == event.gen:
             is_ours = True
+            break
+        if tip and isinstance(event, AgentReceived):
+            # A replica's log starts here. The engine has compared its state with the full log.
+            is_ours = event.seq >= tip.seq and event.gen >= tip.gen
             break
         if tip and event.seq < tip.seq and event.gen >= tip.gen:
             break

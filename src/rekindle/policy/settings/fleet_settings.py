@@ -87,3 +87,9 @@ class FleetSettings(msgspec.Struct, frozen=True):
     ] = ""
     codec: CodecSettings = CodecSettings()
     metrics: MetricsSettings = MetricsSettings()
+
+
+def list_engine_files(fleet: FleetSettings) -> list[str]:
+    """Return the files with the engine's credentials and keys. Each host has its own copies."""
+    tls = fleet.tls if isinstance(fleet.tls, TlsSettings) else TlsSettings()
+    return [file for file in (tls.ca, tls.cert, tls.key, *fleet.codec.key_files) if file]

@@ -133,7 +133,7 @@ class Repository:
         )
         commits = [line.split() for line in listed.decode().splitlines()]
         requests = "".join(f"{oid}:{full_path}\n" for _, oid in commits)
-        blobs = _parse_blobs(self._call(("cat-file", "--batch"), stdin=os.fsencode(requests)))
+        blobs = parse_blobs(self._call(("cat-file", "--batch"), stdin=os.fsencode(requests)))
         return [
             FileVersion(int(seconds), data, oid)
             for (seconds, oid), data in zip(commits, blobs, strict=True)
@@ -314,7 +314,7 @@ class GitPack:
         return hashlib.new(self._hash, data, usedforsecurity=False).digest()
 
 
-def _parse_blobs(batch: bytes) -> list[bytes | None]:
+def parse_blobs(batch: bytes) -> list[bytes | None]:
     """Parse the output of `cat-file --batch`. Missing objects and non-blobs are None."""
     blobs: list[bytes | None] = []
     position = 0

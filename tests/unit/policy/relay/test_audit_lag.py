@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from rekindle.documents.commits.audit_commit import AuditRevision
-from rekindle.documents.events import Heartbeat, RelayCommitted
+from rekindle.documents.events import AgentReceived, Heartbeat, RelayCommitted
 from rekindle.policy.relay.audit_lag import AuditLag, find_audit_lag
 
 NOW = datetime(2026, 4, 9, 12, 0, tzinfo=UTC)
@@ -24,6 +24,10 @@ def beat(seq, gen=0):
     return Heartbeat(ts=NOW, seq=seq, gen=gen)
 
 
+def received(seq, gen=0):
+    return AgentReceived(ts=NOW, seq=seq, gen=gen, known={})
+
+
 @pytest.mark.parametrize(
     ("trail", "events", "confirmed", "missing"),
     [
@@ -35,6 +39,9 @@ def beat(seq, gen=0):
         (tip(3, 1), [relay(3, 1), relay(4, 0), relay(5, 1)], 9, [5]),
         (tip(3, 1), [relay(3, 1), relay(4, 2), relay(5, 1), relay(6, 2)], 9, [4, 6]),
         (None, [relay(1, 2), relay(2, 1), relay(3, 2)], 9, [1, 3]),
+        (tip(3), [received(5), relay(6), relay(7)], 9, [6, 7]),
+        (tip(6), [received(5), relay(6), relay(7)], 9, [7]),
+        (None, [received(5), relay(6)], 9, [6]),
     ],
 )
 def test_what_a_trail_lacks(trail, events, confirmed, missing):
@@ -52,6 +59,8 @@ def test_what_a_trail_lacks(trail, events, confirmed, missing):
         (tip(3), [relay(3, sha256="0" * 64)]),
         (tip(3, 1), [relay(3, 2)]),
         (tip(3), []),
+        (tip(6), [received(5), relay(7)]),
+        (tip(3, 2), [received(5, 1), relay(6, 1)]),
     ],
 )
 def test_a_trail_whose_last_commit_is_not_in_the_log_is_another_one(trail, events):
