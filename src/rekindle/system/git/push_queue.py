@@ -104,8 +104,9 @@ class PushQueue:
         The caller holds the lock.
         """
         deadline = time.monotonic() + PUSH_PATIENCE_SECONDS
+        reason = "this host has used up `pushes_per_minute`"
         while True:
-            self._wait_for_turn(deadline)
+            self._wait_for_turn(deadline, reason)
             batch = self._select_batch(own)
             self._write_rate(push_rate.start_push(self._read_rate(), time.time(), self._per_minute))
             answers = send([*batch.values()])
@@ -123,8 +124,7 @@ class PushQueue:
             self._write_rate(push_rate.refuse_push(self._read_rate(), time.time()))
             if batch[own].ref not in limits:
                 return
-            if time.monotonic() >= deadline:
-                raise _make_limit_error(limits[batch[own].ref])
+            reason = limits[batch[own].ref]
 
     def _answer(self, batch: dict[Path, RefUpdate], answers: Mapping[str, PushAnswer]) -> None:
         is_clear = len(batch) == 1 or any(
@@ -138,11 +138,11 @@ class PushQueue:
                 # damaged, so push each update separately.
                 self._write(request, msgspec.structs.replace(update, is_alone=True))
 
-    def _wait_for_turn(self, deadline: float) -> None:
+    def _wait_for_turn(self, deadline: float, reason: str) -> None:
         while wait := push_rate.find_wait(self._read_rate(), time.time(), self._per_minute):
             left = deadline - time.monotonic()
             if left <= 0:
-                raise _make_limit_error("the limit of pushes is reached")
+                raise _make_limit_error(reason)
             time.sleep(min(wait, left))
 
     def _select_batch(self, own: Path) -> dict[Path, RefUpdate]:
@@ -198,6 +198,6 @@ def _read(path: Path, kind: type[Document]) -> Document | None:
 def _make_limit_error(reason: str) -> WorkspaceError:
     return WorkspaceError(
         "limited",
-        f"the remote limits pushes: {reason}",
+        f"the push was delayed for too long: {reason}",
         hint="Rekindle will retry later; lower `fleet: pushes_per_minute:` if this happens often",
     )
