@@ -207,6 +207,12 @@ PUSH_SEARCH_FILES = declare_threshold(
 PUSH_SEARCH_GROUP = declare_threshold(
     100, "push.search_group", "count", "Number of files that are read together for this search."
 )
+WORK_SNAPSHOTS = declare_threshold(
+    50,
+    "workspace.snapshots",
+    "count",
+    "Number of snapshots on an agent's work branch after which one snapshot replaces them.",
+)
 WORKSPACE_TRIES = declare_threshold(
     5,
     "workspace.tries",

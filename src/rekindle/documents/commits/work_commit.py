@@ -22,6 +22,9 @@ _LAST_PARAGRAPH = re.compile(
     r"\n\nRekindle-Agent: ([^\n]*)\nRekindle-Generation: (\d{1,18})\nRekindle-Host: ([^\n]*)\n"
     r"Rekindle-Branch: ?([^\n]*)\nRekindle-Head: ?([0-9a-f]*)\n*\Z"
 )
+_REPLACED = re.compile(
+    r"^This snapshot replaces ([0-9a-f]{40,64}) and earlier ones\.$", re.MULTILINE
+)
 _LOGIN = re.compile(r"(?<=://)[^\s/'\"]*@")
 _PASSWORD = re.compile(r"(?<=://)([^\s/:@]*):[^\s/]*@")
 _QUERY = re.compile(r"(://[^\s'\"?]*)\?[^\s'\"]*")
@@ -60,9 +63,12 @@ def make_work_ref(agent: str) -> str:
     return f"refs/heads/rekindle/{agent}/work"
 
 
-def render(snapshot: WorkSnapshot) -> str:
+def render(snapshot: WorkSnapshot, replaced: str = "") -> str:
+    """Render the message of a snapshot, which may replace earlier snapshots."""
+    # Older versions expect the trailers in the last paragraph.
+    above = f"This snapshot replaces {replaced} and earlier ones.\n\n" if replaced else ""
     return (
-        f"The workspace of {snapshot.agent}\n\n"
+        f"The workspace of {snapshot.agent}\n\n{above}"
         f"Rekindle-Agent: {snapshot.agent}\n"
         f"Rekindle-Generation: {snapshot.generation}\n"
         f"Rekindle-Host: {to_one_line(snapshot.host)}\n"
@@ -75,6 +81,12 @@ def parse(message: str) -> WorkSnapshot | None:
     """Return the snapshot in a commit message, or None if Rekindle did not write the commit."""
     match = _LAST_PARAGRAPH.search(message)
     return match and WorkSnapshot(match[1], int(match[2]), match[3], match[4], match[5])
+
+
+def find_replaced(message: str) -> str:
+    """Return the snapshot that a snapshot replaces, or ""."""
+    match = _REPLACED.search(message) if parse(message) else None
+    return match[1] if match else ""
 
 
 def strip_user(url: str) -> str:

@@ -15,6 +15,7 @@ from pathlib import Path
 from rekindle.documents.commits import work_commit as document
 from rekindle.documents.commits.work_commit import PushedWork, WorkSnapshot
 from rekindle.errors import AuditError, StalePushError, WorkspaceError
+from rekindle.fleet.hosts import snapshot_chain
 from rekindle.fleet.hosts.secret_search import SecretSearch
 from rekindle.formats.identifiers import to_one_line
 from rekindle.policy.settings.runtime_settings import WORKSPACE_TRIES, WORKTREE_CALL_SECONDS
@@ -78,7 +79,7 @@ class WorkBranch:
             return False
         copy = self._open_copy()
         last = self._find_last_push(copy)
-        if last is None or last.oid == revision:
+        if last is None or revision in {last.oid, document.find_replaced(last.message)}:
             return last is not None
         return copy.has(revision) and copy.is_kept((revision,), by=(last.oid,))
 
@@ -102,8 +103,7 @@ class WorkBranch:
         for attempt in range(WORKSPACE_TRIES):
             self._fetch_missing(copy, remote)
             if pushed and not copy.has(pushed.revision):
-                # A person moved the branch. The remote may still have the revision.
-                self._remote.fetch(copy, pushed.revision)
+                pushed = self._fetch_lost(copy, pushed, remote.work)
             # On the first attempt, the branch may be from an earlier registration, with a higher
             # generation.
             if remote.work and (pushed or attempt):
@@ -157,9 +157,11 @@ class WorkBranch:
             return None
         self._require_no_secrets(copy, (tree, position.head), (last.oid,))
         expected = last.oid
-        for _ in range(2):
-            parents = (position.head, last.oid, expected)
-            pushed = self._commit_snapshot(copy, tree, position, parents)
+        for attempt in range(2):
+            before = () if attempt else snapshot_chain.squash(copy, self._agent, last.oid, position)
+            parents = (position.head, *(before or (last.oid, expected)))
+            replaced = last.oid if before else ""
+            pushed = self._commit_snapshot(copy, tree, position, parents, replaced)
             if self._remote.push(copy, pushed.revision, expected):
                 copy.move(f"{self._ours}/pushed", pushed.revision)
                 return pushed
@@ -339,10 +341,29 @@ class WorkBranch:
         copy.move(ref, left)
         self.left.append(ref)
 
+    def _fetch_lost(self, copy: WorkingCopy, pushed: PushedWork, tip: str) -> PushedWork:
+        """Fetch a revision that is not on the branch, or return the snapshot that replaced it."""
+        try:
+            # A person moved the branch. The remote may still have the revision.
+            self._remote.fetch(copy, pushed.revision)
+        except WorkspaceError:
+            message = copy.message(tip) if tip else ""
+            snapshot = document.parse(message)
+            if snapshot is None or document.find_replaced(message) != pushed.revision:
+                raise
+            # The host died before it could record its last push.
+            return PushedWork(tip, snapshot.head, snapshot.branch)
+        return pushed
+
     def _commit_snapshot(
-        self, copy: WorkingCopy, tree: str, position: HeadPosition, parents: tuple[str, ...]
+        self,
+        copy: WorkingCopy,
+        tree: str,
+        position: HeadPosition,
+        parents: tuple[str, ...],
+        replaced: str = "",
     ) -> PushedWork:
-        message = document.render(self._make_snapshot(position))
+        message = document.render(self._make_snapshot(position), replaced)
         return PushedWork(copy.commit(tree, parents, message), position.head, position.branch)
 
     def _make_snapshot(self, position: HeadPosition) -> WorkSnapshot:

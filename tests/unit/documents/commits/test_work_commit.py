@@ -4,6 +4,7 @@ import pytest
 
 from rekindle.documents.commits.work_commit import (
     WorkSnapshot,
+    find_replaced,
     make_work_ref,
     parse,
     render,
@@ -54,3 +55,13 @@ def test_a_url_without_what_one_person_logs_in_with(url, expected):
 def test_a_text_without_logins():
     text = "fatal: 'https://me:pw@h.org/a?t=1' not found"
     assert strip_login(text) == "fatal: 'https://h.org/a' not found"
+
+
+def test_a_snapshot_says_which_one_it_replaces():
+    """Older versions still read it, because the last paragraph is the same."""
+    snapshot = WorkSnapshot("trades", 3, "here", "main", "1" * 40)
+    message = render(snapshot, "2" * 40)
+    assert parse(message) == snapshot
+    assert find_replaced(message) == "2" * 40
+    assert find_replaced(render(snapshot)) == ""
+    assert find_replaced(f"This snapshot replaces {'2' * 40} and earlier ones.") == ""
