@@ -29,6 +29,7 @@ from rekindle.fleet.commands.move_agent import AgentMover
 from rekindle.fleet.engine import schedules
 from rekindle.stores.files import ownership
 from rekindle.system import clock
+from rekindle.system.host import identify_author
 from rekindle.wiring.open_store import open_store
 
 Cli = Callable[..., tuple[int, str, str]]
@@ -158,6 +159,7 @@ def test_an_agent_moves_to_a_fleet_and_home_again(place, host, rekindle):
     assert rekindle("stop", name)[1] == f"✓ {name}: is not running, and stays stopped\n"
     row = told(rekindle, name)
     assert (row["run"]["desired"], row["run"]["supervised"]) == ("stopped", False)
+    assert f"by={identify_author()}" in rekindle("events", name)[1]
     place.hold.unlink()
     assert "will be started again in a fresh session" in rekindle("restart", name, "--fresh")[1]
     row = await_end(rekindle, name)

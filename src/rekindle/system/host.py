@@ -28,6 +28,11 @@ def name() -> str:
     return os.uname().nodename
 
 
+def identify_author() -> str:
+    """Return the user who runs this process and this host's name, as USER@HOST."""
+    return f"{identify_user()}@{os.uname().nodename}"
+
+
 def identify_user() -> str:
     """Return the name of the user who runs this process, ignoring the environment."""
     try:

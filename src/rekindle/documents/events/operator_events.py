@@ -16,6 +16,8 @@ class DesiredSet(Event, frozen=True, kw_only=True, tag="desired.set"):
     """Whether the run continues without progress (`--budget none`), or None for no change."""
     due: datetime | None = None
     """Due time of the schedule that starts the run, or None if the operator starts it."""
+    by: str = ""
+    """User who gave the command, as USER@HOST; empty unless it was given on a fleet."""
 
 
 class RestartRequested(Event, frozen=True, kw_only=True, tag="restart.requested"):
@@ -24,6 +26,8 @@ class RestartRequested(Event, frozen=True, kw_only=True, tag="restart.requested"
     """Whether to start a fresh session instead of resuming the current one."""
     once: bool = False
     """Whether the restart is for a single run. Earlier cycles still count against the agent."""
+    by: str = ""
+    """User who gave the command, as USER@HOST; empty unless it was given on a fleet."""
 
 
 class PersonAnswered(Event, frozen=True, kw_only=True, tag="person.answered"):
@@ -32,6 +36,8 @@ class PersonAnswered(Event, frozen=True, kw_only=True, tag="person.answered"):
     """Answer text."""
     asked: str = ""
     """Question or event that the agent was waiting for."""
+    by: str = ""
+    """User who gave the command, as USER@HOST; empty unless it was given on a fleet."""
 
 
 class QuestionAsked(Event, frozen=True, kw_only=True, tag="question.asked"):
@@ -100,6 +106,8 @@ class WorkRewound(Event, frozen=True, kw_only=True, tag="work.rewound"):
 
 class HandoffRequested(Event, frozen=True, kw_only=True, tag="handoff.requested"):
     summary = "The operator asked for a handoff to a fresh session."
+    by: str = ""
+    """User who gave the command, as USER@HOST; empty unless it was given on a fleet."""
 
 
 class BudgetRaised(Event, frozen=True, kw_only=True, tag="budget.raised"):

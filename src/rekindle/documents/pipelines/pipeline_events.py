@@ -38,6 +38,8 @@ class PipelineStarted(PipelineEvent, frozen=True, kw_only=True, tag="pipeline.st
     """Hash of the pipeline's definition, which is stored in the run's folder."""
     due: datetime | None = None
     """Due time of the schedule that started the run, or None if the operator started it."""
+    by: str = ""
+    """User who gave the command, as USER@HOST; empty unless it was given on a fleet."""
 
 
 class ItemsFound(PipelineEvent, frozen=True, kw_only=True, tag="items.found"):
@@ -117,12 +119,16 @@ class PersonAsked(PipelineEvent, frozen=True, kw_only=True, tag="person.asked"):
 
 class PipelineStopped(PipelineEvent, frozen=True, kw_only=True, tag="pipeline.stopped"):
     summary = "The operator stopped the run."
+    by: str = ""
+    """User who gave the command, as USER@HOST; empty unless it was given on a fleet."""
 
 
 class PipelineResumed(PipelineEvent, frozen=True, kw_only=True, tag="pipeline.resumed"):
     summary = "The operator resumed the run, possibly with a larger budget."
     budget: dict[str, float] = msgspec.field(default_factory=dict)
     """New caps for the whole run, by unit: usd, tokens or hours."""
+    by: str = ""
+    """User who gave the command, as USER@HOST; empty unless it was given on a fleet."""
 
 
 class PipelineEnded(PipelineEvent, frozen=True, kw_only=True, tag="pipeline.ended"):

@@ -22,10 +22,11 @@ from rekindle.fleet.commands.start_pipeline import register_run
 from rekindle.fleet.engine.pipeline_client import PipelineClient
 from rekindle.policy.fleet.registered_pipeline import RegisteredPipeline
 from rekindle.policy.operator.build_row import RowInputs, build_row
+from rekindle.policy.operator.command_authors import sign_command
 from rekindle.policy.pipelines.build_run_row import build_run_row
 from rekindle.policy.pipelines.pipeline_state import PipelineState
 from rekindle.policy.settings.runtime_settings import FleetSettings
-from rekindle.system import clock
+from rekindle.system import clock, host
 from rekindle.thresholds.fleet_limits import FLEET_STATUS_AGENTS
 from rekindle.wiring.pipelines.clean_run import CleanedRun
 from rekindle.wiring.pipelines.read_runs import RunReading
@@ -119,7 +120,8 @@ class FleetRuns:
 
     def submit(self, row: RunRow, event: PipelineStopped | PipelineResumed) -> None:
         """Send the operator's command to a run."""
-        self._store.wait_for(self._client.say(row.pipeline, row.run, event))
+        signed = sign_command(event, host.identify_author())
+        self._store.wait_for(self._client.say(row.pipeline, row.run, signed))
 
 
 def make_reading(

@@ -20,13 +20,14 @@ from rekindle.fleet.teams.refused_offers import explain_refused_offer
 from rekindle.policy.fleet import agent_registry
 from rekindle.policy.fleet.agent_registry import RegisteredAgent
 from rekindle.policy.fleet.fleet_builds import explain_abandoned
+from rekindle.policy.operator.command_authors import sign_command
 from rekindle.policy.projection.projection import Projection
 from rekindle.policy.redact.redaction import Redaction
 from rekindle.policy.settings.runtime_settings import POLL_SECONDS, FleetSettings
 from rekindle.policy.supervision import run_moves as runs
 from rekindle.stores.log.event_log import LogEntry
 from rekindle.stores.log.view import AgentView
-from rekindle.system import clock
+from rekindle.system import clock, host
 from rekindle.thresholds.fleet_limits import FLEET_GLANCE_SECONDS
 from rekindle.wiring.open_store import open_store
 
@@ -106,7 +107,8 @@ class FleetStore:
     def submit(self, agent: str, *records: Event, take_over: bool = False) -> bool:
         if take_over:
             raise UsageError("the fleet decides which host runs an agent", hint="omit --take-over")
-        cleaned = [self.redaction.event(record) for record in records]
+        author = host.identify_author()
+        cleaned = [sign_command(self.redaction.event(record), author) for record in records]
         self.wait_for(self.agents.say(agent, *cleaned))
         return True
 
@@ -177,7 +179,9 @@ class FleetStore:
                 hint=f"`rekindle fleet import {agent}` moves it to the fleet, with its history",
             )
         definition = define_agent(self._project, self._fleet, agent)
-        new_events = [*self.publish(agent), *commands]
+        author = host.identify_author()
+        signed = [sign_command(command, author) for command in commands]
+        new_events = [*self.publish(agent), *signed]
         try:
             self.wait_for(self.agents.begin(agent, definition, new_events=new_events))
         except OwnershipError:

@@ -14,7 +14,7 @@ from rekindle.policy.fleet.registered_pipeline import RegisteredPipeline, begin_
 from rekindle.policy.pipelines.run_definition import RunDefinition
 from rekindle.policy.pipelines.worker_names import find_last_run
 from rekindle.policy.settings.runtime_settings import FLEET_DOCUMENT_BYTES, FleetSettings
-from rekindle.system import clock
+from rekindle.system import clock, host
 from rekindle.wiring.pipelines.run_refs import find_repository, list_run_names
 from rekindle.wiring.pipelines.start_run import define_run
 
@@ -46,7 +46,7 @@ def register_run(
     source = find_repository(project)
     last = find_last_run(list_run_names(source), name)
     number = reserve_number(source, url, name, base, last)
-    return begin_run(template, base, number, clock.read_clock())
+    return begin_run(template, base, number, clock.read_clock(), by=host.identify_author())
 
 
 def define_template(

@@ -103,8 +103,10 @@ def begin_run(
     number: int,
     now: datetime,
     due: datetime | None = None,
+    *,
+    by: str = "",
 ) -> RegisteredPipeline:
-    """Return a new run. `due` is the due time of the schedule that starts it."""
+    """Return a new run, which the user `by` starts, or a schedule with the due time `due`."""
     defined = msgspec.structs.replace(template.definition, base=base)
     started = PipelineStarted(
         ts=now,
@@ -114,6 +116,7 @@ def begin_run(
         input=defined.input,
         definition=json_codec.hash_bytes(validation.encode_json(defined)),
         due=due,
+        by=by,
     )
     definition = msgspec.structs.replace(defined, run=number)
     return msgspec.structs.replace(template, definition=definition).append(started)

@@ -9,6 +9,7 @@ from rekindle.documents import events
 from rekindle.documents.manifest_keys import Budget
 from rekindle.formats.identifiers import to_one_line
 from rekindle.policy.exits import explain_reasons, stop_reasons
+from rekindle.policy.operator.command_authors import name_author
 from rekindle.policy.supervision.budget import describe_budget
 from rekindle.thresholds.screens import REPORT_CHARACTERS
 
@@ -39,20 +40,21 @@ def describe_answer(event: events.QuestionAnswered) -> str:
 
 def describe_action(event: OperatorAction) -> str:  # noqa: PLR0911 - one return per kind
     """Return the line for an operator's action, or "" for an event without a line."""
+    who = "you" if isinstance(event, events.WorkRewound) else name_author(event.by)
     match event:
         case events.DesiredSet(desired="stopped"):
-            return "you stopped it"
+            return f"{who} stopped it"
         case events.DesiredSet(due=datetime() as due):
             return f"its schedule started it, for {due:%Y-%m-%d %H:%M} UTC"
         case events.DesiredSet() if event.cycles is not None:
-            return "you started it"
+            return f"{who} started it"
         case events.PersonAnswered():
-            return f"you answered: {to_one_line(event.text, REPORT_CHARACTERS)}"
+            return f"{who} answered: {to_one_line(event.text, REPORT_CHARACTERS)}"
         case events.RestartRequested(once=False):
-            return f"you restarted it{' in a fresh session' if event.fresh else ''}"
+            return f"{who} restarted it{' in a fresh session' if event.fresh else ''}"
         case events.BudgetRaised():
             caps = Budget(event.usd, event.tokens, event.hours)
-            return f"you raised its budget: the run {describe_budget(caps)}"
+            return f"{who} raised its budget: the run {describe_budget(caps)}"
         case events.WorkRewound():
             return f"you rewound the work tree to {event.snapshot} ({event.occasion})"
         case _:

@@ -16,6 +16,12 @@ AT = datetime(2026, 4, 9, 1, 0, tzinfo=UTC)
         (events.DesiredSet(ts=AT, desired="stopped"), "you stopped it"),
         (events.DesiredSet(ts=AT, desired="running", cycles=3), "you started it"),
         (events.DesiredSet(ts=AT, desired="running"), ""),
+        (events.DesiredSet(ts=AT, desired="stopped", by="ann@box"), "ann@box stopped it"),
+        (events.RestartRequested(ts=AT, by="ann@box"), "ann@box restarted it"),
+        (
+            events.BudgetRaised(ts=AT, usd=20.0, by="ann"),
+            "you raised its budget: the run ends after $20",
+        ),
         (
             events.DesiredSet(ts=AT, desired="running", cycles=3, due=AT),
             "its schedule started it, for 2026-04-09 01:00 UTC",
