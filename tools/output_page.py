@@ -344,6 +344,19 @@ OUTPUTS = {
             "closed_hours": "Hours for which the engine keeps closed workflows, with their keys.",
         },
     ),
+    "fleet team": Output(
+        "",
+        {
+            "teams": "One entry for each team that has or had caps.",
+            "teams[].team": "Name of the team.",
+            "teams[].running": "Number of agents with a permit to run.",
+            "teams[].waiting": "Number of agents that wait for a permit.",
+            "teams[].agents": "Maximum number of running agents; null for no limit.",
+            "teams[].usd_today": "Spending on this day in UTC, in dollars, as reported at the end"
+            " of each cycle.",
+            "teams[].usd_per_day": "Maximum spending per day; null for no limit.",
+        },
+    ),
     "fleet remove": Output(
         "",
         {

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 from temporalio import activity
-from temporalio.client import Client
+from temporalio.client import Client, WorkflowExecutionStatus
 from temporalio.worker import Worker
 
 from fleet.deciding import deciding
@@ -48,7 +48,8 @@ async def wait_until(holds: Callable[[], object]) -> None:
 async def is_offered(agents: AgentClient, name: str) -> bool:
     """Return whether the agent waits in the queue of its pool."""
     described = await agents.client.get_workflow_handle(agents.workflow(name)).describe()
-    return bool(described.raw_description.pending_activities)
+    is_open = described.status == WorkflowExecutionStatus.RUNNING
+    return is_open and bool(described.raw_description.pending_activities)
 
 
 async def play_starts(agents: AgentClient) -> list[str]:

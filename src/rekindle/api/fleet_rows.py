@@ -88,9 +88,8 @@ def _read_listed(
         budget=entry.budget,
         loops=project.settings.runtime.loops,
     )
-    refusal = store.explain_refusal(name) if listed.state == "queued" else ""
-    if refusal:
+    if listed.state == "queued" and (refusal := store.explain_refusal(name)):
         row = msgspec.structs.replace(row, reason=refusal)
-    else:
+    elif listed.state != "capped":
         row = build_row(registered.projection, inputs, entry.harness)
     return FleetReading(row, listed, registered, is_supervised)

@@ -17,6 +17,7 @@ from rekindle.cli.fleet.deploy_command import (
     deploy,
 )
 from rekindle.cli.fleet.fleet_keys import keys
+from rekindle.cli.fleet.fleet_team import team
 from rekindle.cli.options import (
     Number,
     find_current_folder,
@@ -294,6 +295,7 @@ def key() -> None:
 
 
 fleet.add_command(keys)
+fleet.add_command(team)
 
 
 def _make_mover(project: Project, fleet: FleetSettings) -> "AgentMover":

@@ -11,6 +11,7 @@ from rekindle.fleet.agent.agent_listing import AgentListing
 from rekindle.fleet.agent.continued_runs import continue_run
 from rekindle.fleet.agent.operator_notifications import OperatorNotices
 from rekindle.fleet.agent.refresh_signal import RefreshSignal
+from rekindle.fleet.agent.team_permit import TeamPermits
 from rekindle.fleet.agent.worker_reports import WorkerReports
 from rekindle.fleet.agent.workflow_questions import add_question, make_question_terms
 
@@ -26,7 +27,7 @@ with workflow.unsafe.imports_passed_through():
     from rekindle.policy.supervision.next_move import measure_idle_work
 
 
-class AgentState(RefreshSignal):
+class AgentState(RefreshSignal, TeamPermits):
     def __init__(self, registered: RegisteredAgent) -> None:
         self._registered = registered
         self._is_removed = False
@@ -109,6 +110,7 @@ class AgentState(RefreshSignal):
 
     async def _wait_for_news(self, state: str, most: timedelta | None = None) -> None:
         """Wait for a message that is newer than the last decision, up to the given time."""
+        await self._release_permit()
         self._listing.show(self._registered, state, self._registered.host)
         self._listing.show_reason(self._registered, state)
         await self._reports.send(self._registered)

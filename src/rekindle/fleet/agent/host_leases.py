@@ -40,6 +40,8 @@ _MOMENT = timedelta(seconds=FLEET_QUEUED_SECONDS)
 class HostLeases(AgentState):
     async def _continue_on_host(self) -> None:
         """Continue on the host that has the workspace, or else on any host in the pool."""
+        if not await self._get_permit():
+            return
         host = self._registered.host or await self._find_host()
         if not host:
             return

@@ -52,6 +52,7 @@ class AgentWorkflow(HostLeases):
                 await self._write_brief()
                 continue
             await self._run_next()
+        await self._release_permit()
         await workflow.wait_condition(workflow.all_handlers_finished)
         return agent_registry.drop_answers(self._registered)
 

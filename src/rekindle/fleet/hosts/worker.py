@@ -38,6 +38,7 @@ from rekindle.fleet.pipelines.pipeline_tasks import make_pipeline_queue
 from rekindle.fleet.pipelines.pipeline_workflow import PipelineWorkflow
 from rekindle.fleet.schedules.schedule_activities import ScheduleActivities
 from rekindle.fleet.schedules.scheduled_workflow import ScheduledRunWorkflow
+from rekindle.fleet.teams.team_workflow import TeamWorkflow
 from rekindle.formats.counts import render_count
 from rekindle.formats.json_codec import hash_bytes
 from rekindle.policy.settings.runtime_settings import (
@@ -61,6 +62,7 @@ WORKFLOWS: tuple[type, ...] = (
     HostWorkflow,
     PipelineWorkflow,
     ScheduledRunWorkflow,
+    TeamWorkflow,
 )
 _AT_ONCE = timedelta(seconds=FLEET_THROTTLE_SECONDS)
 

@@ -20,6 +20,7 @@ from rekindle.errors import DocumentError
 from rekindle.formats import validation
 from rekindle.formats.json_codec import hash_bytes
 from rekindle.policy.fleet.pipeline_worker import PipelineWorker
+from rekindle.policy.fleet.team_permits import AgentPermit
 from rekindle.policy.operator import answers
 from rekindle.policy.projection.fold import fold_events
 from rekindle.policy.projection.hook_reports import keep_newest_reports
@@ -94,6 +95,8 @@ class RegisteredAgent(msgspec.Struct, frozen=True, kw_only=True):
     """Host that holds the lease or held it last; empty if any host may take it."""
     answered: dict[str, "CommitResult"] = {}
     """Results of the most recent commits, by commit id."""
+    permit: AgentPermit = AgentPermit()
+    """Permit of the agent's team, if that has caps."""
     most_events: int = FLEET_HISTORY_EVENTS
     """Maximum number of events in the engine's history before the engine starts a new one.
 

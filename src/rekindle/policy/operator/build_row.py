@@ -115,12 +115,19 @@ _LISTED: dict[str, tuple[AgentState, str]] = {
     "new": ("stopped", "not started yet"),
     "running": ("running", ""),
     "queued": ("waiting", "for a host with a free slot"),
+    "capped": ("waiting", "its team is at its cap"),
     "waiting": ("waiting", ""),
     "safe": ("needs you", "in safe mode"),
     "stopped": ("stopped", "by you"),
     "over": ("stopped", "its run is over"),
 }
 """State and reason for each status in the engine's list, used if the list gives no reason."""
+
+_LISTED_COMMANDS = {
+    "over": "rekindle status {agent}",
+    "safe": "rekindle status {agent}",
+    "capped": "rekindle fleet team",
+}
 
 
 def build_listed_row(agent: str, harness: str, listed: str, cycle: int, why: str = "") -> AgentRow:
@@ -144,7 +151,7 @@ def build_listed_row(agent: str, harness: str, listed: str, cycle: int, why: str
         label=OUTCOMES[outcome].words if outcome else "",
         reason=reason,
         cycle=cycle,
-        command=f"rekindle status {agent}" if listed in {"over", "safe"} else "",
+        command=_LISTED_COMMANDS.get(listed, "").format(agent=agent),
     )
 
 

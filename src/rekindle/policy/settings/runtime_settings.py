@@ -35,6 +35,7 @@ from rekindle.thresholds.supervision import (
     MAX_LIMIT_PROBE_SECONDS,
     PROBED_CRASHES,
 )
+from rekindle.thresholds.team_limits import *  # noqa: F403
 from rekindle.thresholds.texts import *  # noqa: F403
 from rekindle.thresholds.web_limits import *  # noqa: F403
 

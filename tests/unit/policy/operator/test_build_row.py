@@ -133,6 +133,7 @@ def test_spending_and_its_cap():
     [
         ("new", "stopped", "not started yet"),
         ("queued", "waiting", "for a host with a free slot"),
+        ("capped", "waiting", "its team is at its cap"),
         ("waiting", "waiting", ""),
         ("safe", "needs you", "in safe mode"),
         ("stopped", "stopped", "by you"),
