@@ -1,4 +1,4 @@
-"""Limits for a fleet's hosts: their heartbeats, and the leases that they vouch for."""
+"""Limits for a fleet's hosts: their heartbeats, leases and health endpoints."""
 
 from rekindle.thresholds import declare_threshold
 
@@ -33,4 +33,16 @@ FLEET_DECIDER_SECONDS = declare_threshold(
     "fleet.decider_seconds",
     "seconds",
     "Time after which a host reports that no worker decides for it.",
+)
+FLEET_HEALTH_SECONDS = declare_threshold(
+    5.0,
+    "fleet.health_seconds",
+    "seconds",
+    "Timeout for one request to a worker's health endpoint.",
+)
+FLEET_HEALTH_BYTES = declare_threshold(
+    8 * 1024,
+    "fleet.health_bytes",
+    "bytes",
+    "Maximum size of a request to a worker's health endpoint.",
 )

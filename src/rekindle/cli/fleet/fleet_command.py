@@ -147,6 +147,12 @@ def dev(port: int, ui_port: int, db: Path | None, memory: bool, namespace: str) 
     help="Address where Prometheus can read this host's metrics. Default: `fleet: metrics:`.",
 )
 @click.option(
+    "--health",
+    "health_address",
+    metavar="HOST:PORT",
+    help="Address where /healthz and /readyz report the state of this worker. Default: none.",
+)
+@click.option(
     "--teams",
     metavar="TEAM,...",
     help="Accept only agents of these teams (`fleet: team:`). Default: all agents.",
@@ -161,6 +167,7 @@ def worker(
     name: str | None,
     root: Path | None,
     listen: str | None,
+    health_address: str | None,
     teams: str | None,
     no_decide: bool,
     build: str,
@@ -175,6 +182,7 @@ def worker(
     allowed = parse_teams(teams) if teams is not None else frozenset[str]()
     from rekindle.fleet.engine.connect import connect_when_up  # noqa: PLC0415 - needs the fleet extra
     from rekindle.fleet.engine.telemetry import make_runtime  # noqa: PLC0415 - as above
+    from rekindle.fleet.hosts.health_server import WorkerHealth, serve_health  # noqa: PLC0415 - as above
     from rekindle.fleet.hosts.worker import run_host  # noqa: PLC0415 - as above
 
     home = RekindleFolder(project.path)
@@ -186,18 +194,21 @@ def worker(
     runtime = make_runtime(metrics, {"host": host_name, "pool": pool})
 
     async def run_worker() -> None:
-        await run_host(
-            await connect_when_up(fleet_settings, project.path, os.environ, echo, runtime),
-            host=host_name,
-            pool=pool,
-            slots=slots,
-            root=(root or home.path / "fleet").resolve(),
-            say=echo,
-            teams=allowed,
-            heartbeat_seconds=float(fleet_settings.heartbeat_timeout),
-            build=build,
-            decides=not no_decide,
-        )
+        health = WorkerHealth()
+        async with serve_health(health_address, health):
+            await run_host(
+                await connect_when_up(fleet_settings, project.path, os.environ, echo, runtime),
+                host=host_name,
+                pool=pool,
+                slots=slots,
+                root=(root or home.path / "fleet").resolve(),
+                say=echo,
+                teams=allowed,
+                heartbeat_seconds=float(fleet_settings.heartbeat_timeout),
+                build=build,
+                decides=not no_decide,
+                health=health,
+            )
 
     asyncio.run(run_worker())
 

@@ -45,6 +45,11 @@ async def list_worker_keys(
     return {identity: parse_keys(identity) for pollers in found for identity in pollers}
 
 
+async def list_host_workers(client: Client, queue: str, most: timedelta) -> list[str]:
+    """Return the identities of the workers that run agents from a host's queue."""
+    return await _list_pollers(client, queue, TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY, most)
+
+
 async def has_worker(client: Client, most: timedelta) -> bool:
     return bool(
         await _list_pollers(client, DECISION_QUEUE, TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW, most)

@@ -29,6 +29,7 @@ from rekindle.fleet.engine.deployments import claim_first, make_deployment_confi
 from rekindle.fleet.hosts import host_admission
 from rekindle.fleet.hosts.activities import Activities, CycleSlots
 from rekindle.fleet.hosts.build_watch import warn_without_decider, watch_builds
+from rekindle.fleet.hosts.health_server import WorkerHealth
 from rekindle.fleet.hosts.host_metrics import HostMetrics
 from rekindle.fleet.hosts.host_presence import HostPresence
 from rekindle.fleet.hosts.host_processes import EngineClient
@@ -80,6 +81,7 @@ async def run_host(
     build: str = __version__,
     teams: frozenset[str] = frozenset(),
     decides: bool = True,
+    health: WorkerHealth | None = None,
 ) -> None:
     """Run a host until it receives SIGTERM or SIGINT, then return its agents to the fleet.
 
@@ -143,7 +145,7 @@ async def run_host(
                 await warn_without_decider(client, say)
             if not await stopping.wait_for(presence.is_ready, keeping):
                 return
-            async with offering:
+            async with offering, (health or WorkerHealth()).polling(client, host):
                 only = f" of {', '.join(sorted(teams))}" if teams else ""
                 say(f"host {host} of pool {pool} takes up to {render_count(slots, 'agent')}{only}")
                 await stopping.wait_for(own.drain, keeping)
