@@ -100,6 +100,10 @@ actions:
 build tag="":
     {{python}} tools/release.py build {{tag}}
 
+# Build the image of deploy/, or without a Docker engine its contents; then try them.
+image *args:
+    {{python}} tools/image.py {{args}}
+
 # Write the bill of materials of the package to build/sbom.cdx.json.
 sbom:
     {{python}} tools/release.py sbom
@@ -121,4 +125,6 @@ check: lint types (docs "--check") site (pythons "--newest")
 lock:
     {{compile}} pyproject.toml -o requirements/runtime.txt
     {{compile}} --all-extras pyproject.toml requirements/dev.in -o requirements/dev.txt
+    {{compile}} --extra fleet -c requirements/dev.txt pyproject.toml -o requirements/fleet.txt
+    {{compile}} -c requirements/dev.txt requirements/build.in -o requirements/build.txt
     {{compile}} -c requirements/dev.txt requirements/docs.in -o requirements/docs.txt

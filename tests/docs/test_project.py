@@ -95,7 +95,7 @@ def test_each_extra_that_a_hint_names_exists():
 
 def test_the_pinned_requirements_have_hashes_and_name_no_index():
     files = sorted((ROOT / "requirements").glob("*.txt"))
-    assert len(files) == 3
+    assert len(files) == 5
     for path in files:
         text = path.read_text()
         assert "://" not in text, path
