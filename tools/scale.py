@@ -9,17 +9,23 @@ from pathlib import Path
 
 import msgspec
 
+from rekindle.policy.fleet.brief_times import find_brief_window
 from rekindle.policy.settings.runtime_settings import (
-    FLEET_BEAT_SHARE,
     FLEET_HISTORY_EVENTS,
+    FLEET_HOST_BEAT_SHARE,
     FleetSettings,
 )
 
+HOUR = 3_600
 DAY = 86_400
+MONTH = 30 * DAY
 SHARE_RUNNING = 0.2
 CYCLE_SECONDS = 1_800
 SLOTS = 50
 RETENTION_DAYS = 3
+SHARDS = 512
+PUSH_LIMIT = 6
+"""Pushes per minute that a common git server allows for one repository."""
 RUN_EVENTS = FLEET_HISTORY_EVENTS
 """Number of events after which a workflow continues as a new one, between two cycles."""
 DECISIONS = 1
@@ -44,6 +50,11 @@ class Figures(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     server_mb: float
     worker_mb: float
     mb_per_running_agent: float
+    writes_per_agent_hour: float
+    actions_per_agent_hour: float
+    writes_per_brief: float
+    actions_per_brief: float
+    pushes_per_cycle: float
 
     @property
     def server_ms_per_update(self) -> float:
@@ -75,7 +86,7 @@ class Load(msgspec.Struct, frozen=True):
 
     @property
     def beats(self) -> float:
-        return self.running / (self.heartbeat * FLEET_BEAT_SHARE)
+        return self.hosts / (self.heartbeat * FLEET_HOST_BEAT_SHARE)
 
     @property
     def cycles(self) -> float:
@@ -112,6 +123,31 @@ class Load(msgspec.Struct, frozen=True):
         return (beats + cycles + self.folds * figures.server_ms_per_update) / 1_000
 
     @property
+    def writes(self) -> float:
+        """Write transactions per second, without briefs."""
+        return self.running * self.figures.writes_per_agent_hour / HOUR
+
+    @property
+    def actions(self) -> float:
+        """Actions per month, with a daily brief for each agent."""
+        running = self.running * self.figures.actions_per_agent_hour * MONTH / HOUR
+        return running + self.agents * self.figures.actions_per_brief * MONTH / DAY
+
+    @property
+    def briefs(self) -> float:
+        """Briefs per second while they are written, if all agents have the same brief hour."""
+        return self.agents / find_brief_window(self.agents).total_seconds()
+
+    @property
+    def brief_writes(self) -> float:
+        return self.briefs * self.figures.writes_per_brief
+
+    @property
+    def pushes(self) -> float:
+        """Pushes per minute."""
+        return self.cycles * 60 * self.figures.pushes_per_cycle
+
+    @property
     def hosts(self) -> int:
         return max(1, round(self.running / SLOTS))
 
@@ -125,6 +161,10 @@ def page() -> str:
         "BEATS": _beats(figures),
         "LOADS": _loads([Load(figures, agents) for agents in (10, 10_000, 1_000_000)]),
         "CHANGED": _changed(figures),
+        "LOAD": _load(figures),
+        "SHARED": f"{PUSH_LIMIT * CYCLE_SECONDS / 60 / figures.pushes_per_cycle:,.0f}",
+        "PUSHES": f"{figures.pushes_per_cycle:g}",
+        "WINDOW": f"{find_brief_window(10_000).total_seconds() / HOUR:g} hours",
         "SERVER": f"{figures.server_mb:.0f} MB",
         "SERVER_MS": f"{figures.server_ms_per_cycle:.0f} ms",
         "WORKER": f"{figures.worker_mb:.0f} MB",
@@ -178,17 +218,32 @@ def _per_agent(figures: Figures) -> str:
     )
 
 
+def _load(figures: Figures) -> str:
+    return _table(
+        ("", "write transactions", "actions"),
+        [
+            (
+                "one running agent, per hour, with 20 on each host",
+                _amount(figures.writes_per_agent_hour),
+                _amount(figures.actions_per_agent_hour),
+            ),
+            ("one brief", _amount(figures.writes_per_brief), _amount(figures.actions_per_brief)),
+            ("one waiting agent", "0", "0"),
+        ],
+    )
+
+
 def _beats(figures: Figures) -> str:
     rows = []
     for timeout in (10, 30, 75, 300):
         load = Load(figures, 10_000, heartbeat=timeout)
         cores = load.beats * figures.server_ms_per_beat / 1_000
-        every = f"{timeout * FLEET_BEAT_SHARE:g} s"
-        rows.append((f"{timeout} s", every, f"{load.beats:,.0f}", _amount(cores)))
+        every = f"{timeout * FLEET_HOST_BEAT_SHARE:g} s"
+        rows.append((f"{timeout} s", every, _amount(load.beats), _amount(cores)))
     head = (
         "`heartbeat_timeout`",
         "interval",
-        "heartbeats/s for 2,000 running agents",
+        "heartbeats/s for 2,000 running agents on 40 hosts",
         "server cores",
     )
     return _table(head, rows)
@@ -202,6 +257,14 @@ def _loads(loads: Sequence[Load]) -> str:
             ("heartbeats/s", *(_amount(one.beats) for one in loads)),
             ("cycles/s", *(_amount(one.cycles) for one in loads)),
             ("updates/s, maximum", *(_amount(one.updates) for one in loads)),
+            ("write transactions/s", *(_amount(one.writes) for one in loads)),
+            ("write transactions/s of briefs", *(_amount(one.brief_writes) for one in loads)),
+            (
+                f"write transactions/s per shard, of {SHARDS:,}",
+                *(_amount((one.writes + one.brief_writes) / SHARDS) for one in loads),
+            ),
+            ("actions per month", *(_count(one.actions) for one in loads)),
+            ("pushes per minute", *(_amount(one.pushes) for one in loads)),
             ("history per day", *(_bytes(one.history) for one in loads)),
             (
                 f"database, {RETENTION_DAYS} days of retention",
@@ -229,6 +292,11 @@ def _changed(figures: Figures) -> str:
 
 def _amount(value: float) -> str:
     return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"  # noqa: PLR2004 - two digits do
+
+
+def _count(value: float) -> str:
+    millions = value / 1_000_000
+    return f"{_amount(millions)} million" if millions >= 1 else f"{value:,.0f}"
 
 
 def _bytes(value: float) -> str:

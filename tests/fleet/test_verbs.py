@@ -15,6 +15,7 @@ import pytest
 from temporalio.client import Schedule, ScheduleActionStartWorkflow, ScheduleSpec
 
 from fleet.engine import Engine
+from fleet.figures import hold
 from fleet.working import Place, worker
 from rekindle import config
 from rekindle.cli.main import run
@@ -300,13 +301,16 @@ def test_a_brief_is_written_by_a_host_and_shown(place, host, rekindle):
     name = place.agent
     place.say(host)
     assert rekindle("run", name, "--cycles", "1")[0] == 0
-    await_end(rekindle, name)
+    before = place.count_pushes()
+    row = await_end(rekindle, name)
+    pushes = place.count_pushes() - before
     code, out, err = rekindle("brief", name)
     assert (code, err) == (0, "")
     assert "**Next:** Do step 2 of the list" in out
     code, again, err = rekindle("brief", name)
     assert (code, again) == (0, out)
     assert "no new brief was written" in err
+    hold(pushes_per_cycle=pushes / row["cycle"])
     assert rekindle("fleet", "remove", name)[0] == 0
 
 

@@ -35,6 +35,7 @@ class Place:
         (self.project / ".gitignore").write_text(".rekindle/\nrekindle.yaml\n")
         self.say()
         self._git("init", "-q", "--bare", "-b", "main", str(self.remote))
+        self._git("--git-dir", str(self.remote), "config", "core.logAllRefUpdates", "always")
         self._git("init", "-q", "-b", "main")
         self._git("remote", "add", "origin", str(self.remote))
         self.push()
@@ -58,6 +59,11 @@ class Place:
         """Return a file of the agent's work, as its host pushed it."""
         revision = f"refs/heads/rekindle/{self.agent}/work:{file}"
         return self._git("--git-dir", str(self.remote), "show", revision)
+
+    def count_pushes(self) -> int:
+        """Return how often the agent's branch was pushed."""
+        log = self.remote / f"logs/refs/heads/rekindle/{self.agent}/work"
+        return len(log.read_text().splitlines())
 
     def _git(self, *words: str) -> str:
         who = ["-c", "user.name=Ann", "-c", "user.email=ann@example.org"]
