@@ -301,6 +301,15 @@ runtime:
 """,
     ),
     Part(
+        "runtime.metrics",
+        "runtime.metrics",
+        "With these keys, `rekindle daemon` exports [metrics](../guides/metrics.md) of the agents.",
+        """\
+runtime:
+  metrics: {prometheus: 127.0.0.1:9464, otlp: http://127.0.0.1:4318}
+""",
+    ),
+    Part(
         "fleet",
         "fleet",
         "This section connects to a [fleet](../guides/fleet.md) engine. Without it, agents run on "

@@ -23,7 +23,8 @@ from rekindle.errors import (
     translate_os_errors,
 )
 from rekindle.formats.yaml_lines import MarkedData
-from rekindle.policy.settings import runtime_settings
+from rekindle.policy.settings import metrics_check, runtime_settings
+from rekindle.policy.settings.metrics_settings import MetricsSettings
 from rekindle.policy.settings.runtime_settings import (
     EDIT_LOCK_SECONDS,
     Settings,
@@ -100,6 +101,10 @@ def make_project(folder: Path, text: str) -> Project:
     resolved = runtime_settings.resolve_settings(marked)
     _require_zone(resolved.runtime.brief.zone, marked)
     _require_schedules(parsed, marked)
+    if resolved.runtime.metrics != MetricsSettings():
+        metrics_check.require_valid_metrics(
+            resolved.runtime.metrics, marked, ("runtime", "metrics")
+        )
     if resolved.fleet is not None:
         from rekindle.policy.fleet import connection_check  # noqa: PLC0415 - slows every start
 

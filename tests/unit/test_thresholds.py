@@ -28,6 +28,7 @@ ALLOWED = {
     "*:*_MODE": "permission bits of a file",
     "*:_DAY*": "conversion of units",
     "policy/settings/runtime_settings.py:SECONDS_AN_HOUR": "conversion of units",
+    "documents/screens/metrics_otlp.py:_CUMULATIVE": "number of a kind in OTLP",
     "documents/traces/trace_span.py:_*": "numbers of kinds and codes in OTLP",
     "policy/supervision/budget.py:_MILLION": "conversion of units",
     "policy/schedules/*:*": "the calendar and its units of time",

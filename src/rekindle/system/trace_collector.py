@@ -9,6 +9,9 @@ from urllib.parse import unquote, urlsplit
 from rekindle.errors import CollectorError
 from rekindle.thresholds.web_limits import TRACE_SECONDS
 
+HEADERS = "OTEL_EXPORTER_OTLP_HEADERS"
+"""Variable with headers for a collector."""
+
 
 def send_request(url: str, body: bytes, headers: Mapping[str, str]) -> None:
     """Send one request with a JSON body.
@@ -32,6 +35,6 @@ def send_request(url: str, body: bytes, headers: Mapping[str, str]) -> None:
 
 
 def parse_headers(text: str) -> dict[str, str]:
-    """Parse `OTEL_EXPORTER_OTLP_HEADERS`, such as `authorization=Bearer%20TOKEN,team=a`."""
+    """Parse the value of `HEADERS`, such as `authorization=Bearer%20TOKEN,team=a`."""
     pairs = (part.partition("=") for part in text.split(",") if "=" in part)
     return {unquote(name.strip()): unquote(value.strip()) for name, _, value in pairs}

@@ -79,3 +79,6 @@ TRACE_WAITING_SPANS = declare_threshold(
 TRACE_HOURS = declare_threshold(
     24.0, "traces.hours", "hours", "Period whose spans `rekindle traces` sends."
 )
+METRICS_SECONDS = declare_threshold(
+    15.0, "metrics.seconds", "seconds", "Interval at which the daemon sends metrics to a collector."
+)

@@ -26,7 +26,6 @@ from rekindle.wiring.access.trust_checks import list_trusted
 from rekindle.wiring.open_store import open_store
 
 ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"
-HEADERS = "OTEL_EXPORTER_OTLP_HEADERS"
 
 
 @click.command()
@@ -67,7 +66,7 @@ def traces(
         )
     now = clock.read_clock()
     start = parse_since(since, now) if since else now - timedelta(hours=TRACE_HOURS)
-    headers = trace_collector.parse_headers(os.environ.get(HEADERS, ""))
+    headers = trace_collector.parse_headers(os.environ.get(trace_collector.HEADERS, ""))
     target = make_signal_url(address, "traces")
     resource = {
         "service.name": "rekindle",

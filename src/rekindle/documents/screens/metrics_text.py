@@ -51,26 +51,17 @@ class ProjectMetrics(msgspec.Struct, frozen=True):
     """Whether the project's manifest and store could be read."""
 
 
-class _Sample(msgspec.Struct, frozen=True):
+class MetricSample(msgspec.Struct, frozen=True):
     metric: Metric
     value: float
-    labels: tuple[str, ...] = ()
-    """Values of the metric's own labels."""
+    labels: Mapping[str, str]
 
 
 def render_metrics(projects: Iterable[ProjectMetrics]) -> str:
     """Return the metrics of several projects. Unknown figures are left out."""
     lines: dict[str, list[str]] = {metric.name: [] for metric in METRICS}
-    for project in projects:
-        lines[names.PROJECT_UP.name].append(
-            _render_line(
-                _Sample(names.PROJECT_UP, project.is_readable), {"project": project.project}
-            )
-        )
-        for row in project.rows:
-            subject = {"project": project.project, "agent": row.agent}
-            for sample in _list_samples(row, project.counts.get(row.agent)):
-                lines[sample.metric.name].append(_render_line(sample, subject))
+    for sample in list_samples(projects):
+        lines[sample.metric.name].append(_render_line(sample))
     return "".join(
         f"# HELP {metric.name} {metric.meaning}\n# TYPE {metric.name} {metric.kind}\n"
         + "".join(lines[metric.name])
@@ -79,49 +70,65 @@ def render_metrics(projects: Iterable[ProjectMetrics]) -> str:
     )
 
 
-def _list_samples(row: AgentRow, counts: AgentCounts | None) -> Iterator[_Sample]:
-    yield _Sample(names.AGENT_INFO, 1, (row.harness,))
+def list_samples(projects: Iterable[ProjectMetrics]) -> Iterator[MetricSample]:
+    """Yield all known figures with their labels."""
+    for project in projects:
+        own = {"project": project.project}
+        yield MetricSample(names.PROJECT_UP, project.is_readable, own)
+        for row in project.rows:
+            subject = own | {"agent": row.agent}
+            for metric, value, *labels in _list_figures(row, project.counts.get(row.agent)):
+                yield MetricSample(
+                    metric, value, subject | dict(zip(metric.labels, labels, strict=True))
+                )
+
+
+_Figure = tuple[Metric, float] | tuple[Metric, float, str]
+"""A metric, its value, and the value of its own label if it has one."""
+
+
+def _list_figures(row: AgentRow, counts: AgentCounts | None) -> Iterator[_Figure]:
+    yield names.AGENT_INFO, 1, row.harness
     for state in STATES:
-        yield _Sample(names.AGENT_STATE, state == row.state, (state,))
+        yield names.AGENT_STATE, state == row.state, state
     if row.window.percent.value is not None:
-        yield _Sample(names.WINDOW_USED, row.window.percent.value / 100)
+        yield names.WINDOW_USED, row.window.percent.value / 100
     spend = row.spend
     for unit, used, cap in (
         ("usd", spend.usd.value, spend.usd_cap),
         ("tokens", spend.tokens.value, spend.tokens_cap),
     ):
         if used is not None and cap:
-            yield _Sample(names.BUDGET_USED, used / cap, (unit,))
+            yield names.BUDGET_USED, used / cap, unit
     if row.at:  # Without a log, the row's counts are unknown.
-        yield _Sample(names.OPEN_LOOPS, row.open_loops - row.stale_loops, ("false",))
-        yield _Sample(names.OPEN_LOOPS, row.stale_loops, ("true",))
-        yield _Sample(names.OPEN_QUESTIONS, row.open_questions)
+        yield names.OPEN_LOOPS, row.open_loops - row.stale_loops, "false"
+        yield names.OPEN_LOOPS, row.stale_loops, "true"
+        yield names.OPEN_QUESTIONS, row.open_questions
     if row.last_active is not None:
-        yield _Sample(names.LAST_ACTIVE, row.last_active.timestamp())
+        yield names.LAST_ACTIVE, row.last_active.timestamp()
     if row.waits_until is not None:
-        yield _Sample(names.WAITS_UNTIL, row.waits_until.timestamp())
+        yield names.WAITS_UNTIL, row.waits_until.timestamp()
     if counts is not None:
         yield from _list_counters(counts)
 
 
-def _list_counters(counts: AgentCounts) -> Iterator[_Sample]:
+def _list_counters(counts: AgentCounts) -> Iterator[_Figure]:
     for metric, numbers in (
         (names.CYCLES, counts.cycles),
         (names.LAUNCHES, counts.launches),
         (names.HANDOFFS, counts.handoffs),
     ):
         for word, number in sorted(numbers.items()):
-            yield _Sample(metric, number, (word,))
+            yield metric, number, word
     if counts.tokens:
-        yield _Sample(names.TOKENS, counts.tokens)
+        yield names.TOKENS, counts.tokens
     if counts.usd:
-        yield _Sample(names.COST, counts.usd)
+        yield names.COST, counts.usd
 
 
-def _render_line(sample: _Sample, subject: Mapping[str, str]) -> str:
-    own = dict(zip(sample.metric.labels, sample.labels, strict=True))
+def _render_line(sample: MetricSample) -> str:
     labels = ",".join(
-        f'{name}="{value.translate(_ESCAPES)}"' for name, value in {**subject, **own}.items()
+        f'{name}="{value.translate(_ESCAPES)}"' for name, value in sample.labels.items()
     )
     return f"{sample.metric.name}{{{labels}}} {_render_number(sample.value)}\n"
 

@@ -43,7 +43,7 @@ def render_request(spans: Sequence[TraceSpan], resource: Mapping[str, AttributeV
     body = {
         "resourceSpans": [
             {
-                "resource": {"attributes": _render_attributes(resource)},
+                "resource": {"attributes": render_attributes(resource)},
                 "scopeSpans": [{"scope": scope, "spans": [_render_span(span) for span in spans]}],
             }
         ]
@@ -54,9 +54,9 @@ def render_request(spans: Sequence[TraceSpan], resource: Mapping[str, AttributeV
 def _render_span(span: TraceSpan) -> dict[str, object]:
     marks = [
         {
-            "timeUnixNano": _render_time(mark.at),
+            "timeUnixNano": render_time(mark.at),
             "name": mark.name,
-            "attributes": _render_attributes(mark.attributes),
+            "attributes": render_attributes(mark.attributes),
         }
         for mark in span.marks
     ]
@@ -66,15 +66,15 @@ def _render_span(span: TraceSpan) -> dict[str, object]:
         **({"parentSpanId": span.parent} if span.parent else {}),
         "name": span.name,
         "kind": _INTERNAL,
-        "startTimeUnixNano": _render_time(span.start),
-        "endTimeUnixNano": _render_time(max(span.start, span.end)),
-        "attributes": _render_attributes(span.attributes),
+        "startTimeUnixNano": render_time(span.start),
+        "endTimeUnixNano": render_time(max(span.start, span.end)),
+        "attributes": render_attributes(span.attributes),
         "events": marks,
         "status": {"code": _FAILED, "message": span.failure} if span.failure else {},
     }
 
 
-def _render_attributes(attributes: Mapping[str, AttributeValue]) -> list[dict[str, object]]:
+def render_attributes(attributes: Mapping[str, AttributeValue]) -> list[dict[str, object]]:
     return [{"key": key, "value": _render_value(value)} for key, value in attributes.items()]
 
 
@@ -90,6 +90,6 @@ def _render_value(value: AttributeValue) -> dict[str, object]:
             return {"stringValue": value}
 
 
-def _render_time(at: datetime) -> str:
+def render_time(at: datetime) -> str:
     microseconds = (at - _EPOCH) // timedelta(microseconds=1)
     return f"{microseconds}000"

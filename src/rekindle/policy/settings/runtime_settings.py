@@ -17,6 +17,7 @@ from rekindle.formats.validation import describe_key as _doc
 from rekindle.formats.yaml_lines import MarkedData
 from rekindle.policy.settings.fleet_settings import *  # noqa: F403 - exported here too
 from rekindle.policy.settings.fleet_settings import FleetSettings
+from rekindle.policy.settings.metrics_settings import MetricsSettings
 from rekindle.thresholds import screens
 from rekindle.thresholds.build_limits import *  # noqa: F403 - every name there is a threshold
 from rekindle.thresholds.comparison import *  # noqa: F403
@@ -277,6 +278,7 @@ class RuntimeSettings(msgspec.Struct, frozen=True):
     brief: BriefSettings = BriefSettings()
     archive: ArchiveSettings = ArchiveSettings()
     snapshots: SnapshotSettings = SnapshotSettings()
+    metrics: MetricsSettings = MetricsSettings()
 
 
 class AgentDefaults(msgspec.Struct, frozen=True):

@@ -368,6 +368,8 @@ class ProjectWatchdog:
 
 def run_daemon(folder: Path, tell: Callable[[WatchReport], None]) -> None:
     """Watch one project until a signal ends the daemon."""
+    from rekindle.wiring.starting.metrics_export import export_metrics  # noqa: PLC0415 - has an HTTP server
+
     project = config.load_project(folder)
     root = open_store(project).root
     root.make()
@@ -378,6 +380,7 @@ def run_daemon(folder: Path, tell: Callable[[WatchReport], None]) -> None:
                 hint="`rekindle status` shows the state of the agents",
             )
         watchdog = ProjectWatchdog(project.path)
+        export_metrics(lambda: [project.path])
         while not interruption.count:
             for report in watchdog.look():
                 tell(report)

@@ -17,6 +17,7 @@ from rekindle.wiring.starting.background_start import (
     ProjectWatchdog,
     sleep_until_signal,
 )
+from rekindle.wiring.starting.metrics_export import export_metrics
 
 Tell = Callable[[Path, WatchReport], None]
 
@@ -64,6 +65,7 @@ def run_daemon_for_all(tell: Tell) -> None:
                 hint="`rekindle status --all` shows the state of the agents",
             )
         watching = AllProjectsWatchdog()
+        export_metrics(trust_checks.list_trusted)
         while not interruption.count:
             for folder, report in watching.look():
                 tell(folder, report)

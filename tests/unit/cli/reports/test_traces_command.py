@@ -13,6 +13,7 @@ from rekindle.documents import events
 from rekindle.fleet.hosts.host_folder import HostFolder
 from rekindle.policy.fleet.agent_registry import AgentDefinition
 from rekindle.system import clock
+from rekindle.system.trace_collector import HEADERS
 from rekindle.wiring.open_store import open_store
 
 MANIFEST = "version: 1\nagents: {trades: {harness: claude-code}}\n"
@@ -25,7 +26,7 @@ def shop(tmp_path, monkeypatch):
     (folder / "rekindle.yaml").write_text(MANIFEST)
     append_run(open_store(config.load_project(folder)))
     monkeypatch.chdir(folder)
-    for name in (traces_command.ENDPOINT, traces_command.HEADERS):
+    for name in (traces_command.ENDPOINT, HEADERS):
         monkeypatch.delenv(name, raising=False)
     return folder
 
@@ -50,7 +51,7 @@ def test_it_sends_the_spans_and_counts_them(shop, capfd):
 def test_it_reads_the_variables_that_other_exporters_use(shop, monkeypatch):
     with collecting() as got:
         monkeypatch.setenv(traces_command.ENDPOINT, got.url)
-        monkeypatch.setenv(traces_command.HEADERS, "authorization=Bearer%20abc, team=a")
+        monkeypatch.setenv(HEADERS, "authorization=Bearer%20abc, team=a")
         assert run(["traces"]) == 0
     assert got.headers[0]["Authorization"] == "Bearer abc"
     assert got.headers[0]["Team"] == "a"

@@ -309,6 +309,8 @@ def test_the_reference_manifest_holds_nothing_that_is_not_explained():
         "stall.identical",
         "progress.max_usd",
         "snapshots.take",
+        "metrics.prometheus",
+        "metrics.otlp",
     }
     ours = {f"runtime.{key}" for key in added}
     assert named == leaves(RuntimeSettings, "runtime").keys() - ours
