@@ -3,10 +3,10 @@
 from rekindle.thresholds import declare_threshold
 
 FLEET_ROUTING_SECONDS = declare_threshold(
-    60.0,
+    30.0,
     "fleet.routing_seconds",
     "seconds",
-    "How long `fleet deploy` waits until all task queues of the engine know the new build.",
+    "How long `fleet deploy` waits until the engine's task queue knows the new build.",
 )
 FLEET_MOVES_AT_ONCE = declare_threshold(
     20,

@@ -7,7 +7,7 @@ from datetime import UTC, timedelta
 from typing import TypeVar
 
 from temporalio.api.deployment.v1 import WorkerDeploymentInfo
-from temporalio.api.enums.v1 import RoutingConfigUpdateState, VersionDrainageStatus
+from temporalio.api.enums.v1 import VersionDrainageStatus
 from temporalio.api.workflowservice.v1 import (
     DescribeWorkerDeploymentRequest,
     SetWorkerDeploymentCurrentVersionRequest,
@@ -28,7 +28,6 @@ from rekindle.thresholds.fleet_limits import FLEET_REFRESH_POLL_SECONDS, FLEET_T
 DEPLOYMENT = "rekindle"
 _MOST = timedelta(seconds=FLEET_RPC_SECONDS)
 _DRAINED = VersionDrainageStatus.VERSION_DRAINAGE_STATUS_DRAINED
-_SPREADING = RoutingConfigUpdateState.ROUTING_CONFIG_UPDATE_STATE_IN_PROGRESS
 T = TypeVar("T")
 
 
@@ -190,8 +189,13 @@ async def _translate(change: Awaitable[T], build: str) -> T:
 
 
 async def _await_routing(client: Client) -> None:
-    """Wait until all task queues know the change. Until then, idle agents would not move."""
+    """Wait until the task queue knows the change. Until then, idle agents would not move."""
+    routing = (await _describe(client))[0].routing_config
+    wanted = (
+        routing.current_deployment_version.build_id,
+        routing.ramping_deployment_version.build_id,
+    )
     with suppress(TimeoutError):
         async with asyncio.timeout(FLEET_ROUTING_SECONDS):
-            while (await _describe(client))[0].routing_config_update_state == _SPREADING:  # noqa: ASYNC110 - of another program
+            while await queue_pollers.find_routed_builds(client, _MOST) != wanted:  # noqa: ASYNC110 - of another program
                 await asyncio.sleep(FLEET_REFRESH_POLL_SECONDS)

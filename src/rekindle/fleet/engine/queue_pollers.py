@@ -6,7 +6,7 @@ from datetime import UTC, timedelta
 
 from temporalio.api.enums.v1 import TaskQueueType
 from temporalio.api.taskqueue.v1 import PollerInfo, TaskQueue
-from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest
+from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest, DescribeTaskQueueResponse
 from temporalio.client import Client
 
 from rekindle.fleet.agent.host_orders import DECISION_QUEUE, make_host_queue, make_pool_queue
@@ -62,6 +62,14 @@ async def has_host(client: Client, pool: str, most: timedelta) -> bool:
     return bool(await _list_pollers(client, make_pool_queue(pool), running, most))
 
 
+async def find_routed_builds(client: Client, most: timedelta) -> tuple[str, str]:
+    """Return the current and the ramping build that the decision queue knows."""
+    kind = TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW
+    routing = (await _describe_queue(client, DECISION_QUEUE, kind, most)).versioning_info
+    current, ramping = routing.current_deployment_version, routing.ramping_deployment_version
+    return current.build_id, ramping.build_id
+
+
 async def count_deciders(client: Client, most: timedelta) -> dict[str, int]:
     """Return the number of workers that decide with each build."""
     kind = TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW
@@ -80,12 +88,18 @@ async def _list_pollers(
 async def _read_pollers(
     client: Client, queue: str, kind: "TaskQueueType.ValueType", most: timedelta
 ) -> list[PollerInfo]:
-    answer = await client.workflow_service.describe_task_queue(
+    answer = await _describe_queue(client, queue, kind, most)
+    # The engine lists pollers for minutes after they have stopped.
+    since = clock.read_clock() - _POLL
+    return [poller for poller in answer.pollers if poller.last_access_time.ToDatetime(UTC) > since]
+
+
+async def _describe_queue(
+    client: Client, queue: str, kind: "TaskQueueType.ValueType", most: timedelta
+) -> DescribeTaskQueueResponse:
+    return await client.workflow_service.describe_task_queue(
         DescribeTaskQueueRequest(
             namespace=client.namespace, task_queue=TaskQueue(name=queue), task_queue_type=kind
         ),
         timeout=most,
     )
-    # The engine lists pollers for minutes after they have stopped.
-    since = clock.read_clock() - _POLL
-    return [poller for poller in answer.pollers if poller.last_access_time.ToDatetime(UTC) > since]
