@@ -131,7 +131,7 @@ def test_the_guide_s_commands_print_what_it_shows(reader):
 
 def test_its_manifests_are_accepted():
     found = [body for kind, _, body in blocks(GUIDE.read_text()) if kind == "yaml"]
-    assert len(found) == 2
+    assert len(found) == 3
     for body in found:
         parsed, marked = manifest.read_manifest(body)
         assert runtime_settings.resolve_settings(marked).fleet is not None

@@ -36,6 +36,7 @@ from rekindle.thresholds.storage import (
     WORKSPACE_CALL_SECONDS,
     WORKSPACES_AT_ONCE,
 )
+from rekindle.wiring.prepared_clone import make_preparing_opener
 
 _SCHEMA = 1
 
@@ -257,7 +258,7 @@ def make_opener(
     workspace = find_workspace(project, name)
     copies = tuple(project.manifest.agents[name].copy or ())
     if workspace is None:
-        return None
+        return make_preparing_opener(project, name)
     # A pipeline's worker continues from its own commit, never from the user's HEAD.
     follows = name not in project.workers
     return lambda prepare, updates: workspace.open(copies, prepare, updates=updates and follows)
@@ -282,7 +283,8 @@ def check_workspace(project: Project, name: str) -> None:
     """
     entry, repository = project.manifest.agents[name], own_configuration.find_top(project.path)
     if entry.workspace is None or entry.workspace == "here":
-        for key in ("copy", "prepare"):
+        # On a fleet, every agent has its own clone.
+        for key in ("copy",) if project.settings.fleet else ("copy", "prepare"):
             if getattr(entry, key):
                 words = f"`{key}:` is only for an agent with its own clone or work tree"
                 raise _make_error(project, name, key, words, "add `workspace: clone`")

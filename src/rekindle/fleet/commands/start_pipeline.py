@@ -23,10 +23,6 @@ _REFUSED = {
         "its hosts do not have the files of your checkout that git ignores",
         "store the files on each host, and name their paths in `env:`",
     ),
-    "prepare": (
-        "a worker may continue on another host, in a new clone",
-        "let the command or the prompt of each step prepare the clone if necessary",
-    ),
 }
 """Keys that are not supported on a fleet, each with the reason and a hint."""
 

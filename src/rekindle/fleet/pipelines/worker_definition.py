@@ -85,7 +85,7 @@ def _make_entry(
     )
     check = None if is_merging else find_check(step)
     # Each host already gives the agent its own clone.
-    return msgspec.structs.replace(entry, workspace=None, copy=None, prepare=None, until=check)
+    return msgspec.structs.replace(entry, workspace=None, copy=None, until=check)
 
 
 def _render_manifest(text: str, agent: str, entry: AgentEntry) -> str:
