@@ -8,6 +8,8 @@ import pytest
 from fleet.deciding import deciding, sandboxed
 from fleet.test_teams import is_offered, reach, start, wait_until
 from rekindle.cli.main import run
+from rekindle.fleet.agent.refresh_signal import REFRESH_SIGNAL
+from rekindle.fleet.agent.team_permit import make_team_id
 from rekindle.fleet.engine.agent_client import AgentClient
 from rekindle.fleet.hosts.worker import WORKFLOWS
 from rekindle.fleet.teams.team_client import TeamClient
@@ -112,5 +114,14 @@ def test_an_operator_sets_and_reads_the_caps(engine, tmp_path, monkeypatch, caps
             [team] = json.loads(await call("shop", "--json"))["teams"]
             assert (team["agents"], team["usd_per_day"]) == (2, 9.5)
             assert "need a team" in await call("--agents", "2")
+            handle = agents.client.get_workflow_handle(make_team_id("default", "shop"))
+            before = await handle.describe()
+            await handle.signal(REFRESH_SIGNAL)
+
+            async def is_continued() -> bool:
+                return (await handle.describe()).run_id != before.run_id
+
+            await wait_until(is_continued)
+            assert shown in await call("shop")
 
     asyncio.run(play())

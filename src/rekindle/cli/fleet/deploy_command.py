@@ -70,7 +70,7 @@ def accept_worker(*, trust: bool) -> tuple[Project, FleetSettings]:
 def decider(build: str, trust: bool) -> None:
     """Decide for the fleet's agents, but run none of them.
 
-    The command runs until you stop it. Use it with `rekindle fleet worker --no-decide` on the other
+    It runs until you stop it. Use it with `rekindle fleet worker --no-decide` on the other
     hosts, so that you can upgrade either without the other.
     """
     project, fleet = accept_worker(trust=trust)

@@ -103,14 +103,14 @@ def _require_workers(builds: FleetBuilds, build: str) -> None:
 
 
 def _render_idle_query(builds: FleetBuilds, target: str) -> str:
-    """Return the query for agents and pipelines on other builds that no event will wake soon."""
+    """Return the query for workflows on other builds that no event will wake soon."""
     others = [known.build for known in builds.builds if known.workers and known.build != target]
     if not others:
         return ""
     versions = ", ".join(f'"{deployments.DEPLOYMENT}:{build}"' for build in others)
     return (
         f'TemporalWorkerDeploymentVersion IN ({versions}) AND ExecutionStatus="Running" AND '
-        'WorkflowType IN ("Agent", "Pipeline") AND '
+        'WorkflowType IN ("Agent", "Pipeline", "Team") AND '
         '(RekindleState IS NULL OR RekindleState != "running")'
     )
 

@@ -17,7 +17,7 @@ _VERSION = SearchAttributeKey.for_keyword("TemporalWorkerDeploymentVersion")
 _MOST = timedelta(seconds=FLEET_RPC_SECONDS)
 STUCK = (
     'TemporalReportedProblems IS NOT NULL AND ExecutionStatus="Running" AND '
-    'WorkflowType IN ("Agent", "Pipeline", "ScheduledRun", "Host")'
+    'WorkflowType IN ("Agent", "Pipeline", "ScheduledRun", "Host", "Team")'
 )
 """Query for the stuck workflows of a fleet."""
 
