@@ -30,6 +30,10 @@ test *args:
 record *names:
     {{python}} tests/recordings/record.py {{names}}
 
+# Measure the load of running agents on the engine, before and after: `just fleet-load [--agents N]`.
+fleet-load *args:
+    PYTHONPATH=tests {{python}} tests/fleet/load.py {{args}}
+
 # Run agents on a real engine, and store their histories for this version.
 record-fleet *lives:
     PYTHONPATH=tests {{python}} tests/fleet/record.py {{lives}}

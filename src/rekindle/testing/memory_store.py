@@ -139,8 +139,8 @@ class MemoryWriter:
     def projection(self) -> Projection:
         return self._store.read(self._agent).committed
 
-    def fold(self) -> None:
-        """Move the records in the inbox to the log."""
+    def fold(self, *also: AnyEvent) -> None:
+        """Move the records in the inbox to the log, and append `also`."""
         pending = self._store.inbox.get(self._agent)
         if any(isinstance(one, QuestionAnswered) for one in pending or ()):
             for one in list(pending or ()):  # an answer is checked against all earlier records
@@ -151,6 +151,7 @@ class MemoryWriter:
             self._store.commit(
                 self._agent, self._stamp_events(self._drop_repeated(pending)), folded=len(pending)
             )
+        self.append(*also)
 
     def _judge_answer(self, one: AnyEvent) -> list[AnyEvent]:
         if isinstance(one, QuestionAnswered):

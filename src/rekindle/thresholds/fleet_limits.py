@@ -107,7 +107,7 @@ FLEET_BRIEF_SECONDS = declare_threshold(
     "because many briefs may be due in the same hour.",
 )
 FLEET_BRIEF_AGENT_SECONDS = declare_threshold(
-    3.0,
+    5.0,
     "fleet.brief_agent_seconds",
     "seconds",
     "Time by which each agent of a fleet extends the period over which its briefs are spread.",

@@ -20,7 +20,13 @@ from rekindle.wiring.starting import background_start
 
 
 def make_brief_writer(
-    project: Project, store: FileStore, name: str, *, by_hand: bool, mechanical: bool = False
+    project: Project,
+    store: FileStore,
+    name: str,
+    *,
+    by_hand: bool,
+    mechanical: bool = False,
+    default_zone: str = "",
 ) -> BriefWriter:
     """Return a brief writer. It uses the operator's saved environment unless `by_hand` is set."""
     environ = (
@@ -37,7 +43,7 @@ def make_brief_writer(
         archive=lambda: transcript_setup.archive_agent(project, store, name),
         work=lambda since: _read_git_work(project, name, since),
         clock=clock.read_clock,
-        zone=clock.find_zone(project.settings.runtime.brief.zone),
+        zone=clock.find_zone(project.settings.runtime.brief.zone or default_zone),
         runtime=project.settings.runtime,
         task=summarizer_setup.read_task_text(project, name),
         asks=project.manifest.agents[name].mode != "stay",

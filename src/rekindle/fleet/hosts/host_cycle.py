@@ -17,6 +17,7 @@ from rekindle.fleet.hosts.hosted_agent import HostedAgent
 from rekindle.flows.supervision.supervisor_steps import SupervisorSteps
 from rekindle.policy.exits.restart import WaitUntil
 from rekindle.policy.exits.session_choice import ResumeSession, StartFresh, choose_session
+from rekindle.policy.fleet.scheduled_run import FLEET_ZONE
 from rekindle.policy.projection.sessions import select_cycle_launches
 from rekindle.policy.settings.runtime_settings import STOP_SECONDS, FleetSettings
 from rekindle.policy.supervision.next_move import select_open_launches
@@ -51,7 +52,10 @@ def write_brief(order: HostOrder, place: HostFolder, line: Connection) -> None:
         with place.supervising(0) as is_alone:
             here = HostedAgent(order, place, line, beside=not is_alone)
         store = here.open_replica()  # a brief does not change the workspace
-        brief_setup.make_brief_writer(here.project, store, order.agent, by_hand=False).write()
+        writer = brief_setup.make_brief_writer(
+            here.project, store, order.agent, by_hand=False, default_zone=FLEET_ZONE
+        )
+        writer.write(writer.due())
         return HostResult(store.read(order.agent).committed.seq)
 
     _send_result(line, write_new_brief)

@@ -281,8 +281,8 @@ class ProcessFollower:
 
     def _fold_inbox(self) -> Projection:
         with self._ports.store.writer(self._agent.name) as writer:
-            writer.fold()
-            self._record_turns(writer.projection, writer.append)
+            writer.fold(*self._measure_turns(writer.projection))
+            self._noted_turns = self._meter.turns
             if self._transcribe is not None and (sign := self._transcribe.sign()):
                 writer.append(sign)
                 self._heard_at = writer.projection.heard.at
@@ -322,25 +322,20 @@ class ProcessFollower:
             writer.append(failed)
         self._ports.notify("handoff failed", words)
 
-    def _record_turns(
-        self,
-        known: Projection,
-        append: Callable[[events.SpendRecorded | events.WindowMeasured], object],
-    ) -> None:
-        """Record spending and window usage, so that they survive if the supervisor is killed."""
+    def _measure_turns(
+        self, known: Projection
+    ) -> list[events.SpendRecorded | events.WindowMeasured]:
+        """Return new spending and window usage, to survive if the supervisor is killed."""
         spent, before = self._meter.spent(), known.run.run_spending()
         is_new = self._meter.turns != self._noted_turns
         if not is_new and not budget.is_worth_recording(before, spent, self._agent.budget):
-            return
-        append(
-            events.SpendRecorded(
-                ts=self._ports.clock(),
-                launch=self._origin.launch,
-                tokens=spent.tokens,
-                usd=spent.usd,
-                unpriced=spent.unpriced,
-            )
+            return []
+        recorded = events.SpendRecorded(
+            ts=self._ports.clock(),
+            launch=self._origin.launch,
+            tokens=spent.tokens,
+            usd=spent.usd,
+            unpriced=spent.unpriced,
         )
-        self._noted_turns = self._meter.turns
-        if measured := self._gauge.measure(self._origin.launch, known.window):
-            append(measured)
+        measured = self._gauge.measure(self._origin.launch, known.window)
+        return [recorded, measured] if measured else [recorded]

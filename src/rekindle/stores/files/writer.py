@@ -11,7 +11,7 @@ state counts, and the next writer completes step 3.
 """
 
 from codecs import BOM_UTF8
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 
 import msgspec
@@ -84,22 +84,25 @@ class Writer(DocumentWriter):
         self._noted = noted
         self._harnesses = harnesses
 
-    def fold(self) -> None:
+    def fold(self, *also: AnyEvent) -> None:
         """Move the records in the inbox to the log, then update the derived files.
 
         The inbox is read only once, so a command finishes even if other processes keep adding
-        records.
+        records. Events in `also` are appended with the first records, because on a fleet each
+        append is a call to the engine.
         """
         for segment in inbox.list_agent_segments(self.folder):
             start = find_folded_end(segment, self.projection)
             records = list(inbox.read_records(segment, start))
             if records:
                 inbox.sync_segment(segment)
-            self._take_records(records)
+                self._take_records(records, also)
+                also = ()
             torn = inbox.retire_segment(segment, records[-1].end if records else start)
             if torn is not None:
                 self._take_records([torn])
                 inbox.retire_segment(segment, torn.end)
+        self.append(*also)
         self._record_noted_stop()
         self.project()
 
@@ -126,7 +129,9 @@ class Writer(DocumentWriter):
         if noted is not None and policy.apply_desired(run, noted).command != run.command:
             self.append(noted)
 
-    def _take_records(self, records: list[inbox.InboxRecord]) -> None:
+    def _take_records(
+        self, records: list[inbox.InboxRecord], also: Sequence[AnyEvent] = ()
+    ) -> None:
         batch: list[AnyEvent] = []
         reports = dict(self.projection.seen)
         try:
@@ -150,9 +155,9 @@ class Writer(DocumentWriter):
                     batch.append(msgspec.structs.replace(event, at=record.at))
         except DocumentError:
             # A record that needs a newer Rekindle must not block the records before it.
-            self.append(*batch)
+            self.append(*batch, *also)
             raise
-        self.append(*batch)
+        self.append(*batch, *also)
 
     def _accept_record(self, record: inbox.InboxRecord) -> AnyEvent | None:
         try:

@@ -2,6 +2,7 @@
 
 import stat
 import sys
+from datetime import timedelta
 
 import msgspec
 import pytest
@@ -13,7 +14,7 @@ from rekindle.documents.commits.work_commit import (
     make_work_ref,
 )
 from rekindle.errors import FencedError, OwnershipError, StalePushError
-from rekindle.fleet.agent.host_orders import HostOrder
+from rekindle.fleet.agent.host_orders import HostOrder, HostResult
 from rekindle.fleet.hosts import host_cycle
 from rekindle.fleet.hosts.host_folder import HostFolder
 from rekindle.fleet.hosts.host_messages import (
@@ -128,6 +129,31 @@ def engine(monkeypatch):
     )
     created = events.AgentCreated(ts=clock.read_clock(), agent="trades")
     return Engine(agent_leases.grant_lease(agent_registry.append_events(kept, created)))
+
+
+def test_a_brief_that_is_due_closes_its_morning(tmp_path, engine, monkeypatch):
+    """Otherwise a workflow that starts over would ask for it again; a host's zone is irrelevant."""
+    monkeypatch.setattr(host_cycle, "_prepare_process", lambda: None)
+    monkeypatch.setenv("TZ", "Pacific/Kiritimati")
+    now = clock.read_clock()
+    hour = now.replace(second=0, microsecond=0)
+    manifest = (
+        "version: 1\nagents: {trades: {harness: command, command: ['true']}}\n"
+        "personas: {summarizer: {adapter: command, command: ['false']}}\n"
+        f"runtime: {{brief: {{at: '{hour:%H:%M}'}}}}\nfleet: {{pool: p}}\n"
+    )
+    definition = msgspec.structs.replace(engine.kept.definition, manifest=manifest)
+    began, own = hour - timedelta(hours=3), {"launch": "l", "cycle": 1, "session": "s"}
+    kept = msgspec.structs.replace(engine.kept, definition=definition)
+    engine.kept = agent_registry.append_events(
+        kept,
+        events.LaunchStarted(ts=began, harness="command", **own),
+        events.LaunchEnded(ts=began + timedelta(hours=1), exit="clean", **own),
+    )
+    order, place = HostOrder("ns/trades", "trades", 1), HostFolder(tmp_path / "p", "trades", "a")
+    host_cycle.write_brief(order, place, engine)
+    assert isinstance(engine.asked[-1], HostResult), engine.asked[-1]
+    assert engine.kept.projection.briefed.closed.morning == hour.date().isoformat()
 
 
 def test_a_writer_beside_a_cycle_leaves_its_replica_alone(tmp_path, engine):
