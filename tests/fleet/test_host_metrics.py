@@ -1,9 +1,12 @@
 """A host's metrics: recorded from its agents' requests, and exported by a real worker."""
 
 import asyncio
+import contextlib
+import os
 import re
 import shutil
 import subprocess
+import sys
 import time
 from datetime import UTC, datetime
 
@@ -11,6 +14,7 @@ import msgspec
 import pytest
 
 import prerequisites
+from fleet.apart import Apart
 from fleet.engine import free_port
 from fleet.pace import AGENT, Project, begun, over
 from fleet.scraped import parse_page, read_page
@@ -202,3 +206,21 @@ def test_a_worker_exports_the_engines_and_its_own_metrics(engine, tmp_path):
         prerequisites.refuse("promtool is not installed: `.ci/run` shows how")
     done = subprocess.run([program, "check", "metrics"], input=text, text=True, check=False)
     assert done.returncode in {0, 3}  # 3: the names of the SDK's counters have no suffix
+
+
+def test_a_decider_exports_the_sdks_metrics(engine, tmp_path):
+    address = f"127.0.0.1:{free_port()}"
+    project = Project(tmp_path / "shop", engine.address)
+    argv = [sys.executable, "-m", "rekindle", "fleet", "decider", "--trust", "--metrics", address]
+    decider = Apart(argv, cwd=project.path)
+    try:
+        text, deadline = "", time.monotonic() + 120
+        while "temporal_request{" not in text:
+            assert time.monotonic() < deadline, text
+            assert decider.poll() is None
+            with contextlib.suppress(OSError):
+                text = read_page(address)
+            time.sleep(0.1)
+    finally:
+        decider.close()
+    assert f'host="{os.uname().nodename}"' in text

@@ -21,6 +21,7 @@ from rekindle.cli.trust_prompt import ensure_trust, print_changes, trust_option
 from rekindle.config import Project
 from rekindle.errors import UsageError
 from rekindle.policy.fleet.fleet_builds import FleetBuilds, explain_abandoned
+from rekindle.policy.settings.metrics_settings import MetricsSettings
 from rekindle.policy.settings.runtime_settings import FleetSettings
 from rekindle.wiring.access.trust_checks import accept_fleet, require_fleet
 
@@ -65,9 +66,15 @@ def accept_worker(*, trust: bool) -> tuple[Project, FleetSettings]:
 
 
 @click.command()
+@click.option(
+    "--metrics",
+    "listen",
+    metavar="HOST:PORT",
+    help="Address where Prometheus can read this decider's metrics.",
+)
 @build_option
 @trust_option
-def decider(build: str, trust: bool) -> None:
+def decider(listen: str | None, build: str, trust: bool) -> None:
     """Decide for the fleet's agents, but run none of them.
 
     It runs until you stop it. Use it with `rekindle fleet worker --no-decide` on the other
@@ -75,10 +82,15 @@ def decider(build: str, trust: bool) -> None:
     """
     project, fleet = accept_worker(trust=trust)
     from rekindle.fleet.engine.connect import connect_when_up  # noqa: PLC0415 - needs the fleet extra
+    from rekindle.fleet.engine.telemetry import make_runtime  # noqa: PLC0415 - as above
     from rekindle.fleet.hosts.decider import run_decider  # noqa: PLC0415 - as above
 
+    # A worker on the same machine may listen on the manifest's address.
+    metrics = MetricsSettings(prometheus=listen or "", otlp="" if listen else fleet.metrics.otlp)
+    runtime = make_runtime(metrics, {"host": os.uname().nodename})
+
     async def run() -> None:
-        client = await connect_when_up(fleet, project.path, os.environ, echo)
+        client = await connect_when_up(fleet, project.path, os.environ, echo, runtime)
         await run_decider(client, build, echo)
 
     asyncio.run(run())
