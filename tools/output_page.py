@@ -324,6 +324,36 @@ OUTPUTS = {
             "builds[].last_current": "When the build last became current, or null.",
         },
     ),
+    "fleet drain": Output(
+        "",
+        {
+            "host": "The host.",
+            "seconds": "Longest time to wait for running cycles.",
+        },
+    ),
+    "fleet hosts": Output(
+        "",
+        {
+            "hosts": "One entry for each host, by name.",
+            "hosts[].host": "Name of the host.",
+            "hosts[].pool": "Pool of the host.",
+            "hosts[].build": "Version of Rekindle on the host.",
+            "hosts[].slots": "Maximum number of agents that the host runs at the same time.",
+            "hosts[].agents": "Agents that the host runs.",
+            "hosts[].draining": "Whether the host takes no new cycles.",
+            "hosts[].seconds": "Seconds since the last heartbeat.",
+        },
+    ),
+    "fleet status": Output(
+        "",
+        {
+            "hosts": "Number of hosts.",
+            "slots": "Number of agents that all hosts can run at the same time.",
+            "used": "Number of slots in use.",
+            "builds": "Versions of Rekindle on the hosts.",
+            "agents": "Number of agents in each state.",
+        },
+    ),
     "fleet import": Output(
         "",
         {

@@ -46,3 +46,9 @@ FLEET_HEALTH_BYTES = declare_threshold(
     "bytes",
     "Maximum size of a request to a worker's health endpoint.",
 )
+FLEET_DRAIN_HOURS = declare_threshold(
+    2,
+    "fleet.drain_hours",
+    "hours",
+    "Default time for which `fleet drain` lets a host finish its cycles.",
+)

@@ -16,6 +16,7 @@ from rekindle.cli.fleet.deploy_command import (
     decider,
     deploy,
 )
+from rekindle.cli.fleet.fleet_hosts import DurationOption, drain, hosts, status
 from rekindle.cli.fleet.fleet_keys import keys
 from rekindle.cli.fleet.fleet_team import team
 from rekindle.cli.options import (
@@ -47,6 +48,7 @@ from rekindle.formats.identifiers import (
     require_agent_name,
     to_one_line,
 )
+from rekindle.formats.validation import Duration
 from rekindle.policy.fleet.team_access import parse_teams
 from rekindle.policy.settings.metrics_settings import MetricsSettings
 from rekindle.policy.settings.runtime_settings import (
@@ -159,6 +161,12 @@ def dev(port: int, ui_port: int, db: Path | None, memory: bool, namespace: str) 
 )
 @click.option("--no-decide", is_flag=True, help="Leave decisions to `rekindle fleet decider`.")
 @build_option
+@click.option(
+    "--drain",
+    "drain_for",
+    type=DurationOption(),
+    help="On SIGTERM, first finish the running cycles, for at most this time.",
+)
 @trust_option
 def worker(
     *,
@@ -171,6 +179,7 @@ def worker(
     teams: str | None,
     no_decide: bool,
     build: str,
+    drain_for: Duration | None,
     trust: bool,
 ) -> None:
     """Run the fleet's agents on this host until you stop the worker.
@@ -208,6 +217,7 @@ def worker(
                 build=build,
                 decides=not no_decide,
                 health=health,
+                drain_seconds=float(drain_for or 0),
             )
 
     asyncio.run(run_worker())
@@ -307,6 +317,9 @@ def key() -> None:
 
 fleet.add_command(keys)
 fleet.add_command(team)
+fleet.add_command(hosts)
+fleet.add_command(status)
+fleet.add_command(drain)
 
 
 def _make_mover(project: Project, fleet: FleetSettings) -> "AgentMover":
