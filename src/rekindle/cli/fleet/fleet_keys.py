@@ -21,8 +21,8 @@ def keys(rotate: bool, as_json: bool) -> None:
     """List the ids of the keys that workers have and that the engine's data needs.
 
     Before `--rotate`, move the new key to the front of `fleet: codec:` on every host, and restart
-    the workers. Idle agents then change their key at once, and running agents after their cycle. A
-    schedule needs its old key until its next run. Finished workflows keep their key until the
+    the workers. Agents then change their key at once. A schedule needs its old key until its next
+    run. Finished workflows keep their key until the
     engine deletes them.
     """
     project, fleet = find_fleet()
