@@ -72,8 +72,10 @@ class Chaos:
         await self._until(self._has_a_survivor_ended, 180)
         for host in (x, y, z):
             await self._roll(host)
-            # Agents of sessions that end with the other hosts move to the new build by themselves.
-            await deploy_build.deploy(self._client, NEW_BUILD, moves=host is z)
+            # Agents whose sessions end with the other hosts move to the new build by themselves.
+            if host is not y:
+                await deploy_build.deploy(self._client, NEW_BUILD, moves=host is z)
+                self._say("the new build is current")
         given = await self._leases()
         # Only the new build is running by now, so every lease belongs to it.
         await self._until(lambda: self._are_leased_since(given), 180)
