@@ -55,13 +55,14 @@ async def claim_first(client: Client, build: str) -> None:
         EngineError: The engine does not let this worker set the current build.
     """
     for tries_left in reversed(range(FLEET_TRIES)):
-        info, token = await _describe(client)
-        if info.routing_config.current_deployment_version.build_id:
-            return
         try:
-            await _set_current(client, build, token, allow_no_pollers=True)
-        except RPCError as failed:  # another worker may have been faster
+            info, token = await _describe(client)
+            if not info.routing_config.current_deployment_version.build_id:
+                await _set_current(client, build, token, allow_no_pollers=True)
+        except RPCError as failed:
+            # Another worker was faster, or many workers ask the engine at the same time.
             if tries_left:
+                await asyncio.sleep(FLEET_REFRESH_POLL_SECONDS)
                 continue
             raise EngineError(
                 "refused",
@@ -152,7 +153,10 @@ async def _describe(client: Client) -> tuple[WorkerDeploymentInfo, bytes]:
         namespace=client.namespace, deployment_name=DEPLOYMENT
     )
     try:
-        found = await client.workflow_service.describe_worker_deployment(request, timeout=_MOST)
+        # The engine limits the rate of these requests for the whole fleet.
+        found = await client.workflow_service.describe_worker_deployment(
+            request, timeout=_MOST, retry=True
+        )
     except RPCError as failed:
         if failed.status != RPCStatusCode.NOT_FOUND:
             raise
