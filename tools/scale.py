@@ -27,7 +27,7 @@ SHARDS = 512
 PUSH_LIMIT = 6
 """Pushes per minute that a common git server allows for one repository."""
 RUN_EVENTS = FLEET_HISTORY_EVENTS
-"""Number of events after which a workflow continues as a new one, between two cycles."""
+"""Number of events after which a workflow continues as a new one."""
 DECISIONS = 1
 """Decisions per cycle in addition to its updates: the one after its activity."""
 TEMPLATE = Path(__file__).parent / "scale.txt"

@@ -304,8 +304,8 @@ def key() -> None:
 
     The key is the only output on stdout. Every host in the fleet needs it. If you lose the key, the
     data that it encrypted cannot be recovered. To change keys, add the new key at the end of the
-    list on every host, then move it to the front on every host. Remove the old key once no data
-    encrypted with it is left.
+    list on every host, then move it to the front on every host. `rekindle fleet keys` shows when to
+    remove the old key.
     """
     from rekindle.fleet.engine import encryption_keys  # noqa: PLC0415 - needs the fleet extra
 
