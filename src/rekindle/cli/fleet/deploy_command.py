@@ -104,7 +104,7 @@ def decider(listen: str | None, build: str, trust: bool) -> None:
     "--move",
     "moves",
     is_flag=True,
-    help="Move agents immediately if they are stuck, or if no worker runs their build.",
+    help="Move all agents immediately, in the middle of their history, also if they are stuck.",
 )
 @json_option
 def deploy(

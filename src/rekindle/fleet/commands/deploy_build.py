@@ -8,7 +8,6 @@ from temporalio.client import Client
 
 from rekindle.errors import NotFoundError, UsageError
 from rekindle.fleet.engine import deployments, workflow_moves
-from rekindle.fleet.engine.stuck_workflows import STUCK
 from rekindle.policy.fleet.fleet_builds import FleetBuilds
 from rekindle.thresholds.fleet_limits import FLEET_REFRESH_POLL_SECONDS, FLEET_REFRESH_SECONDS
 
@@ -29,8 +28,8 @@ class DeployResult(msgspec.Struct, frozen=True, kw_only=True):
 async def deploy(client: Client, build: str, *, moves: bool = False) -> DeployResult:
     """Make a build the current one, and let idle agents move to it.
 
-    Running agents move at the end of their cycle. With `moves`, agents that cannot do that, because
-    no worker runs their build or because they are stuck, continue on this build immediately.
+    Running agents move at the end of their cycle. With `moves`, all agents move immediately, also
+    those that are stuck and those whose build no worker runs.
     """
     before = await deployments.read_builds(client)
     _require_workers(before, build)
@@ -38,7 +37,7 @@ async def deploy(client: Client, build: str, *, moves: bool = False) -> DeployRe
         await deployments.set_current(client, build)
     if before.ramping:
         await deployments.set_ramp(client, "", 0)
-    moved = await _move_abandoned(client, before, build) if moves else 0
+    moved = await _move_all(client, before, build) if moves else 0
     woken, idle = 0, _render_idle_query(before, build)
     if idle:
         woken = await workflow_moves.refresh(client, idle)
@@ -80,12 +79,16 @@ async def roll_back(client: Client, *, moves: bool = False) -> DeployResult:
     return await deploy(client, previous, moves=moves)
 
 
-async def _move_abandoned(client: Client, builds: FleetBuilds, target: str) -> int:
-    """Move the workflows of builds without workers, and stuck workflows."""
-    moved = await workflow_moves.move(client, STUCK, target)
-    for abandoned in builds.find_abandoned():
-        if abandoned.build != target:
-            query = deployments.render_build_query(abandoned.build)
+async def _move_all(client: Client, builds: FleetBuilds, target: str) -> int:
+    """Move all workflows of other builds.
+
+    The engine lists workers for a minute after they have stopped, so it is unknown which of these
+    builds still have one.
+    """
+    moved = 0
+    for known in builds.builds:
+        if known.build != target and known.has_work:
+            query = deployments.render_build_query(known.build)
             moved += await workflow_moves.move(client, query, target)
     return moved
 
