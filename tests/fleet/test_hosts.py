@@ -44,6 +44,7 @@ from loopback.script import DONE, Step
 from rekindle.documents.commits import work_commit as document
 from rekindle.errors import StalePushError
 from rekindle.fleet.hosts.work_branch import WorkBranch
+from rekindle.system.git.shared_mirror import MIRRORS
 
 pytestmark = [
     pytest.mark.bench,
@@ -266,6 +267,7 @@ def test_a_zombie_that_pushes_is_refused(crowd):
                 agent=name,
                 generation=own.generation,
                 host=own.host,
+                mirrors=crowd.roots[fault.host] / MIRRORS,
             )
             with pytest.raises(StalePushError):
                 late.push()
@@ -287,6 +289,19 @@ def _takeovers(crowd: Crowd, fault: Fault) -> dict[str, float]:
             assert later.taken_at is not None
             found[told.agent] = (later.taken_at - fault.at).total_seconds()
     return found
+
+
+def _takeover_parts(crowd: Crowd, fault: Fault) -> str:
+    """Return the median times until the loss was known, a host was chosen, and the host began."""
+    parts = []
+    for told in crowd.told.values():
+        lost = told.held_at(fault.at, fault.host)
+        later = told.next_after(lost) if lost else None
+        if lost and lost.ended and later and later.taken_at and lost.how != "COMPLETED":
+            times = [fault.at, lost.ended, later.scheduled, later.taken_at]
+            parts.append([(b - a).total_seconds() for a, b in pairwise(times)])
+    medians = [statistics.median(one) for one in zip(*parts, strict=True)]
+    return "known {:.1f} s, host chosen {:.1f} s, begun {:.1f} s".format(*medians)
 
 
 def _print(crowd: Crowd) -> None:
@@ -316,6 +331,7 @@ def _print(crowd: Crowd) -> None:
             f"{len(took)}: {took[0]:.1f} to {took[-1]:.1f} s, median {statistics.median(took):.1f}"
         )
         rows.append((f"takeovers after {what}", f"{said} (most: {TAKEOVER_SECONDS} s)"))
+        rows.append((f"their parts after {what}", _takeover_parts(crowd, crowd.fault(what))))
     print()
     for name, value in rows:
         print(f"{name:32} {value}")
