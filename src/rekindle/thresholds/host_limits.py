@@ -52,3 +52,10 @@ FLEET_DRAIN_HOURS = declare_threshold(
     "hours",
     "Default time for which `fleet drain` lets a host finish its cycles.",
 )
+FLEET_HOST_TASK_SECONDS = declare_threshold(
+    1.0,
+    "fleet.host_task_seconds",
+    "seconds",
+    "How long to wait for a worker to decide that a host is lost. After that, the fleet asks "
+    "another worker.",
+)

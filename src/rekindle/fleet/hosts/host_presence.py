@@ -40,9 +40,9 @@ from rekindle.policy.settings.runtime_settings import (
     FLEET_DECIDER_SECONDS,
     FLEET_HOST_BEAT_SHARE,
     FLEET_HOST_RETRY_SHARE,
+    FLEET_HOST_TASK_SECONDS,
     FLEET_PROBE_WAIT_SHARE,
     FLEET_RPC_SECONDS,
-    FLEET_TASK_SECONDS,
 )
 
 _MOST = timedelta(seconds=FLEET_RPC_SECONDS)
@@ -242,7 +242,8 @@ class HostPresence:
             self._make_report(),
             id=name,
             task_queue=DECISION_QUEUE,
-            task_timeout=timedelta(seconds=FLEET_TASK_SECONDS),
+            # The history is short, and its agents wait for the decision that the host is lost.
+            task_timeout=timedelta(seconds=FLEET_HOST_TASK_SECONDS),
             id_conflict_policy=WorkflowIDConflictPolicy.TERMINATE_EXISTING,
             rpc_timeout=_MOST,
         )
