@@ -223,7 +223,7 @@ def _load(figures: Figures) -> str:
         ("", "write transactions", "actions"),
         [
             (
-                "one running agent, per hour, with 20 on each host",
+                "one running agent, per hour, with 16 on each host",
                 _amount(figures.writes_per_agent_hour),
                 _amount(figures.actions_per_agent_hour),
             ),
