@@ -8,11 +8,12 @@ import asyncio
 import shutil
 import time
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 from temporalio.client import Client, WorkflowUpdateFailedError
+from temporalio.service import RPCError
 
 from fleet.apart import Apart
 from fleet.crowd import git, snapshots
@@ -20,6 +21,7 @@ from fleet.engine import Engine
 from fleet.pace import begun
 from fleet.working import Place, worker
 from rekindle import config
+from rekindle.errors import EngineError
 from rekindle.fleet.agent.workflow import AgentWorkflow
 from rekindle.fleet.commands.define_agent import define_agent
 from rekindle.fleet.engine.agent_client import AgentClient
@@ -51,12 +53,20 @@ class Drill:
         handle = self.agents.client.get_workflow_handle(f"default/{AGENT}")
         return (await handle.describe()).history_length
 
+    async def use_namespace(self) -> None:
+        """Use up the requests that a throttled namespace may make, as other clients would."""
+        while True:
+            with suppress(RPCError):
+                await self.count_events()
+            await asyncio.sleep(0.02)
+
     async def until(self, holds, seconds: float = 120) -> RegisteredAgent:
         async with asyncio.timeout(seconds):
             while True:
-                kept = await self.agents.kept(AGENT)
-                if holds(kept):
-                    return kept
+                with suppress(EngineError):  # no worker polls again yet
+                    kept = await self.agents.kept(AGENT)
+                    if holds(kept):
+                        return kept
                 await asyncio.sleep(0.1)
 
     async def until_running(self, *, cycle: int, besides: Collection[str] = ()) -> RegisteredAgent:
@@ -82,6 +92,14 @@ class Drill:
                 continue
             if str(self.place.project / "agent.py").encode() in words:
                 found.add(int(folder.name))
+        return found
+
+    def wait_for_session(self) -> set[int]:
+        """Return the processes of the session that was just recorded."""
+        deadline = time.monotonic() + 60
+        while not (found := self.sessions):
+            assert time.monotonic() < deadline, "no session"
+            time.sleep(0.05)
         return found
 
     def until_ended(self, sessions: set[int], seconds: float) -> None:
@@ -131,10 +149,9 @@ def test_a_restored_engine_accepts_no_generation_twice(drill, tmp_path):
             drill.engine.start()
             before = await run_cycles(drill, 3)
             lost = {*first.projection.attempts, *before.projection.attempts}
-            sessions, written = drill.sessions, len(snapshots(drill.place.remote, AGENT))
+            sessions, written = drill.wait_for_session(), len(snapshots(drill.place.remote, AGENT))
             known = await drill.count_events()
             assert before.generation >= 4
-            assert sessions
 
             drill.engine.kill()
             cut = time.monotonic()
@@ -187,14 +204,16 @@ def test_a_throttled_namespace_ends_sessions_in_time(drill):
             await drill.begin()
             before = await drill.until_running(cycle=1)
             lost = set(before.projection.attempts)
-            sessions = drill.sessions
-            assert sessions
+            sessions = drill.wait_for_session()
             drill.engine.stop()
             drill.engine.settings = ["frontend.namespaceRPS=1", "frontend.globalNamespaceRPS=1"]
             drill.engine.start()
             cut = time.monotonic()
+            others = [asyncio.create_task(drill.use_namespace()) for _ in range(8)]
             await asyncio.to_thread(drill.until_ended, sessions, TIMEOUT * SLACK)
             ended = time.monotonic() - cut
+            for other in others:
+                other.cancel()
             drill.engine.stop()
             drill.engine.settings = []
             drill.engine.start()

@@ -15,7 +15,8 @@ from rekindle.fleet.agent.host_orders import HostOrder, HostReport, make_pool_qu
 from rekindle.fleet.engine.agent_client import AgentClient
 from rekindle.fleet.engine.dev_server import SERVER_SETTINGS
 from rekindle.fleet.engine.payload_converter import make_data_converter
-from rekindle.fleet.hosts.activities import Activities, CycleSlots
+from rekindle.fleet.hosts.activities import Activities
+from rekindle.fleet.hosts.cycle_slots import CycleSlots
 from rekindle.fleet.hosts.host_presence import HostPresence
 from rekindle.fleet.hosts.host_processes import EngineClient
 from rekindle.fleet.hosts.worker import WORKFLOWS

@@ -302,13 +302,6 @@ FLEET_NOTIFY_WAIT_SECONDS = declare_threshold(
 FLEET_SLOTS = declare_threshold(
     4, "fleet.slots", "count", "Default number of agents that a worker runs at the same time."
 )
-FLEET_PROBE_SHARE = declare_threshold(
-    0.125,
-    "fleet.probe_share",
-    "share",
-    "Interval at which a host checks whether the engine is reachable, as a share of"
-    " `fleet.heartbeat_timeout`.",
-)
 FLEET_PROBE_WAIT_SHARE = declare_threshold(
     0.25,
     "fleet.probe_wait_share",

@@ -59,3 +59,15 @@ FLEET_HOST_TASK_SECONDS = declare_threshold(
     "How long to wait for a worker to decide that a host is lost. After that, the fleet asks "
     "another worker.",
 )
+FLEET_VOUCH_SECONDS = declare_threshold(
+    20.0,
+    "fleet.vouch_seconds",
+    "seconds",
+    "How long a host waits for the engine to confirm a new lease before it refuses the cycle.",
+)
+FLEET_HOST_EVENTS = declare_threshold(
+    5,
+    "fleet.host_events",
+    "count",
+    "Length of the history of a host's workflow that has made its first decision.",
+)

@@ -112,8 +112,8 @@ def deploy(
 ) -> None:
     """Let BUILD decide for the fleet's agents. Default: the build of this command.
 
-    Idle agents move immediately, and running agents at the end of their cycle. Repeat the command
-    to see which agents have not moved yet.
+    Idle agents move immediately, and running agents with their next report, without interrupting
+    their sessions. Repeat the command to see which agents have not moved yet.
     """
     if rollback and (build or ramp is not None):
         raise UsageError("--rollback needs no BUILD and no --ramp", hint="use only one of them")

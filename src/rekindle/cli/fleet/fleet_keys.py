@@ -63,7 +63,7 @@ def _render_next(used: "KeysInUse", *, is_rotated: bool) -> list[str]:
         count = render_count(len(outdated), "workflow or schedule", "workflows and schedules")
         if is_rotated:
             return [
-                f"{count} will change the key at the end of a cycle, or of the next scheduled run.",
+                f"{count} will change the key with the next report or scheduled run.",
                 "Next: repeat `rekindle fleet keys` until no other key is in use.",
             ]
         return [f"Next: `rekindle fleet keys --rotate` encrypts {count} with the current key."]

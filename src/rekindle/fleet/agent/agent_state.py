@@ -24,6 +24,7 @@ with workflow.unsafe.imports_passed_through():
     from rekindle.policy.handoff import window_rule
     from rekindle.policy.operator import answers, questions
     from rekindle.policy.progress import idle
+    from rekindle.policy.settings.runtime_settings import FLEET_WORD_SECONDS
     from rekindle.policy.supervision.next_move import measure_idle_work
 
 
@@ -62,10 +63,18 @@ class AgentState(RefreshSignal, TeamPermits):
         A new run would forget a due brief, a removal, a command that the host has not received, and
         the end of the lease.
         """
+        if self._is_busy_beside():
+            with contextlib.suppress(TimeoutError):
+                most = timedelta(seconds=FLEET_WORD_SECONDS)
+                await workflow.wait_condition(lambda: not self._is_busy_beside(), timeout=most)
         await workflow.wait_condition(workflow.all_handlers_finished)
         is_held = self._has_news and self._registered.lease is not None
         if not (self._is_brief_due or self._is_removed or self._ended or is_held):
             continue_run(agent_registry.compact_agent(self._registered))
+
+    def _is_busy_beside(self) -> bool:
+        """Return whether an order to a host or a notification is on its way."""
+        return bool(self._beside) or self._notices.is_sending
 
     def _run_beside(self, work: Coroutine[None, None, None]) -> None:
         """Run a task that the workflow does not wait for."""

@@ -12,17 +12,11 @@ with workflow.unsafe.imports_passed_through():
     from rekindle.policy.fleet import brief_times
     from rekindle.policy.fleet.agent_registry import RegisteredAgent
 
-_PATCH = "brief-timer"
 _ReadAgent = Callable[[], RegisteredAgent]
 
 
 def start_brief_timer(read: _ReadAgent, ask: Callable[[], None]) -> RegisteredAgent:
-    """Start to call `ask` whenever a brief is due, and return the agent with a note of this.
-
-    For a history of an earlier version, a schedule in the engine asks for the briefs instead.
-    """
-    if not workflow.patched(_PATCH):
-        return read()
+    """Start to call `ask` whenever a brief is due, and return the agent with a note of this."""
     asyncio.create_task(_ask_for_briefs(read, ask))  # noqa: RUF006 - the workflow's loop keeps it
     return msgspec.structs.replace(read(), has_brief_timer=True)
 

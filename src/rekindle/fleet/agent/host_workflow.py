@@ -46,21 +46,24 @@ class HostWorkflow:
     async def run(self, first: HostReport) -> None:
         attending = workflow.start_activity(
             "attend",
-            result_type=type(None),
+            result_type=list[VouchedLease],
             task_queue=make_host_queue(first.host),
             heartbeat_timeout=timedelta(seconds=first.heartbeat_seconds),
             start_to_close_timeout=timedelta(days=FLEET_LEASE_DAYS),
             schedule_to_start_timeout=timedelta(seconds=FLEET_HOST_SECONDS),
             retry_policy=_ONCE,
         )
-        await workflow.wait_condition(lambda: attending.done() or self._drain_seconds > 0)
-        if not attending.done():
-            await self._drain_host(first.host)
+        while not attending.done():
+            await workflow.wait_condition(lambda: attending.done() or self._drain_seconds > 0)
+            if self._drain_seconds > 0:
+                await self._drain_host(first.host)
         try:
-            await attending
+            leases = await attending
         except ActivityError as error:
-            if isinstance(error.cause, TimedOutError):
-                await _report_loss(first.host, error.cause.last_heartbeat_details)
+            details = getattr(error.cause, "last_heartbeat_details", ())
+            leases = _read_leases(details) if isinstance(error.cause, TimedOutError) else ()
+        # Send all signals with one decision, because each decision may be delayed by a lost worker.
+        await asyncio.gather(*(_tell_agent(first.host, lease) for lease in leases))
 
     @workflow.signal
     def drain(self, seconds: float) -> None:
@@ -68,10 +71,11 @@ class HostWorkflow:
         self._drain_seconds = seconds
 
     async def _drain_host(self, host: str) -> None:
+        seconds, self._drain_seconds = self._drain_seconds, 0.0
         try:
             await workflow.execute_activity(
                 "drain_host",
-                self._drain_seconds,
+                seconds,
                 task_queue=make_host_queue(host),
                 start_to_close_timeout=timedelta(seconds=FLEET_WORD_SECONDS),
                 schedule_to_start_timeout=timedelta(seconds=FLEET_WORD_SECONDS),
@@ -80,15 +84,13 @@ class HostWorkflow:
             workflow.logger.warning("the host cannot be drained: %s", error.cause)
 
 
-async def _report_loss(host: str, details: Sequence[Any]) -> None:
-    """Tell the agents whose leases the host vouched for that the host is gone."""
-    report = msgspec.convert(details[0], HostReport, strict=False) if details else None
-    # Send all signals with one decision, because each decision may be delayed by a lost worker.
-    leases = report.leases if report else ()
-    await asyncio.gather(*(_tell_agent(host, vouched) for vouched in leases))
+def _read_leases(details: Sequence[Any]) -> Sequence[VouchedLease]:
+    """Return the leases that a host vouched for with its last heartbeat."""
+    return msgspec.convert(details[0], HostReport, strict=False).leases if details else ()
 
 
 async def _tell_agent(host: str, vouched: VouchedLease) -> None:
+    """Tell an agent that the host with its lease is gone."""
     handle = workflow.get_external_workflow_handle_for(AgentWorkflow.run, vouched.workflow)
     try:
         await handle.signal(AgentWorkflow.host_lost, HostLoss(host, (vouched.lease,)))

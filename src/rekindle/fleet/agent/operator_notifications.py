@@ -25,6 +25,10 @@ class OperatorNotices:
     def __init__(self) -> None:
         self._sending: set[asyncio.Task[None]] = set()
 
+    @property
+    def is_sending(self) -> bool:
+        return bool(self._sending)
+
     def notify_state(
         self,
         registered: RegisteredAgent,

@@ -43,9 +43,10 @@ class TeamPermits:
 
     async def _get_permit(self) -> bool:
         """Return whether the agent may look for a host, or False if a message arrived first."""
-        team, permit = self._registered.definition.team, self._registered.permit
-        if permit.team != team:
+        team = self._registered.definition.team
+        if self._registered.permit.team != team:
             await self._release_permit()
+        permit = self._registered.permit
         if not team:
             return True
         if permit.state != "asked":

@@ -28,8 +28,8 @@ class DeployResult(msgspec.Struct, frozen=True, kw_only=True):
 async def deploy(client: Client, build: str, *, moves: bool = False) -> DeployResult:
     """Make a build the current one, and let idle agents move to it.
 
-    Running agents move at the end of their cycle. With `moves`, all agents move immediately, also
-    those that are stuck and those whose build no worker runs.
+    Running agents move with their next event. With `moves`, all agents move immediately, also those
+    that are stuck and those whose build no worker runs.
     """
     before = await deployments.read_builds(client)
     _require_workers(before, build)
@@ -52,7 +52,7 @@ async def deploy(client: Client, build: str, *, moves: bool = False) -> DeployRe
 
 
 async def ramp(client: Client, build: str, percent: float) -> DeployResult:
-    """Let a share of the agents move to a build at the end of their cycles."""
+    """Let a share of the agents move to a build with their next reports."""
     before = await deployments.read_builds(client)
     _require_workers(before, build)
     if before.current == build:
@@ -87,7 +87,7 @@ async def _move_all(client: Client, builds: FleetBuilds, target: str) -> int:
     """
     moved = 0
     for known in builds.builds:
-        if known.build != target and known.has_work:
+        if known.build != target:
             query = deployments.render_build_query(known.build)
             moved += await workflow_moves.move(client, query, target)
     return moved

@@ -67,7 +67,8 @@ async def claim_first(client: Client, build: str) -> None:
             raise EngineError(
                 "refused",
                 f"the engine refused build {build} as the fleet's first build: {failed.message}",
-                hint="Rekindle needs Temporal 1.32 or newer, and permission to change deployments",
+                hint="if the engine is up, Rekindle needs Temporal 1.32 or newer and permission "
+                "to change deployments",
             ) from failed
         return
 

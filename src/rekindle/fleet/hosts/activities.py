@@ -1,10 +1,8 @@
 """Activities that a host performs for a fleet's workflows."""
 
 import asyncio
-import contextlib
 import time
-from collections import deque
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -13,24 +11,29 @@ from typing import Any
 import msgspec
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
-from temporalio.worker import (
-    CustomSlotSupplier,
-    SlotMarkUsedContext,
-    SlotPermit,
-    SlotReleaseContext,
-    SlotReserveContext,
-)
 
 from rekindle.documents import manifest
 from rekindle.errors import RekindleError
-from rekindle.fleet.agent.host_orders import CUT, FENCED, FULL, REFUSED, HostOrder, HostResult
+from rekindle.fleet.agent.host_orders import (
+    CUT,
+    FAILED,
+    FENCED,
+    FULL,
+    REFUSED,
+    HostOrder,
+    HostResult,
+    LeaseEnd,
+)
 from rekindle.fleet.agent.workflow import AgentWorkflow
 from rekindle.fleet.hosts import host_cycle
+from rekindle.fleet.hosts.cycle_slots import CycleSlots
 from rekindle.fleet.hosts.host_folder import HostFolder
 from rekindle.fleet.hosts.host_messages import (
+    EndedLease,
     EngineAnswer,
     EngineRegister,
     EngineRequest,
+    LeaseRefusal,
     ProcessFailure,
 )
 from rekindle.fleet.hosts.host_presence import HostPresence
@@ -44,72 +47,15 @@ from rekindle.policy.redact.redaction import Redaction
 from rekindle.policy.settings.runtime_settings import (
     FLEET_BEAT_SHARE,
     FLEET_CONFIRM_SHARE,
-    FLEET_HOST_SECONDS,
     FLEET_LEASE_DAYS,
     FLEET_LEAVE_SECONDS,
     FLEET_LOOK_SHARE,
+    FLEET_RPC_SECONDS,
     FLEET_SLOT_SECONDS,
     FLEET_WORD_SECONDS,
-    POLL_SECONDS,
     STOP_SECONDS,
 )
 from rekindle.system.notifications import Notifier
-
-
-class CycleSlots(CustomSlotSupplier):
-    """Limits how many cycles this host runs at the same time, across both of its queues.
-
-    Polling takes no slot. Otherwise, polling the pool's queue would occupy a slot that the host's
-    own agents need. An offered slot is reserved for a while. Two agents may still compete for the
-    last slot; the second one then returns to the pool.
-    """
-
-    def __init__(self, most: int) -> None:
-        self._most, self._used = most, 0
-        self._promised: deque[float] = deque()
-        """Expiry times of slots that were offered but not used yet, in monotonic seconds."""
-        self._freed = asyncio.Condition()
-
-    def promise(self) -> None:
-        self._promised.append(time.monotonic() + FLEET_HOST_SECONDS)
-
-    def _has_room(self) -> bool:
-        while self._promised and self._promised[0] < time.monotonic():
-            self._promised.popleft()
-        return self._used + len(self._promised) < self._most
-
-    @contextlib.asynccontextmanager
-    async def use(self) -> AsyncIterator[None]:
-        try:
-            async with asyncio.timeout(FLEET_HOST_SECONDS), self._freed:
-                await self._freed.wait_for(lambda: self._used < self._most)
-                self._used += 1
-                if self._promised:
-                    self._promised.popleft()
-        except TimeoutError:
-            raise ApplicationError("all slots are taken", type=FULL, non_retryable=True) from None
-        try:
-            yield
-        finally:
-            self._used -= 1
-            async with self._freed:
-                self._freed.notify_all()
-
-    async def reserve_slot(self, ctx: SlotReserveContext) -> SlotPermit:  # noqa: ARG002 - the SDK's signature
-        while not self._has_room():
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(POLL_SECONDS), self._freed:
-                    await self._freed.wait()
-        return SlotPermit()
-
-    def try_reserve_slot(self, ctx: SlotReserveContext) -> SlotPermit | None:  # noqa: ARG002
-        return None
-
-    def mark_slot_used(self, ctx: SlotMarkUsedContext) -> None:
-        """Do nothing, because `use` counts the used slots."""
-
-    def release_slot(self, ctx: SlotReleaseContext) -> None:
-        """Do nothing, because `use` counts the used slots."""
 
 
 class Activities:
@@ -165,7 +111,8 @@ class Activities:
         begun: asyncio.Future[HostSession] = asyncio.get_running_loop().create_future()
         self._keep(asyncio.create_task(self._hold_lease(order, begun)))
         try:
-            await (await begun).wait_until_open()
+            session = await asyncio.shield(begun)
+            await session.wait_until_open()
         finally:
             beating.cancel()
 
@@ -188,7 +135,8 @@ class Activities:
         self.drain.set()
 
     async def end_sessions(self) -> None:
-        """End all sessions gracefully, and wait until the engine knows that."""
+        """End all sessions gracefully, take no new ones, and wait until the engine knows that."""
+        self.drain.set()
         for process in self._running.values():
             process.ask_to_end()
         await self.wait_for_sessions(FLEET_LEAVE_SECONDS)
@@ -243,7 +191,7 @@ class Activities:
 
     async def _hold_lease(self, order: HostOrder, begun: "asyncio.Future[HostSession]") -> None:
         """Run a cycle under a lease, and report the lease's end until the engine knows it."""
-        vouched = end = None
+        vouched = session = None
         try:
             async with self.slots.use():
                 order = msgspec.structs.replace(order, lease=make_lease_id())
@@ -255,20 +203,35 @@ class Activities:
                 begun.set_result(session)
                 self._running[order.workflow] = process
                 end = await session.run(self._engine, lambda: self._start_ending(order, process))
-        except Exception as error:
-            if begun.done():
-                raise
-            begun.set_exception(error)
-            return
+        except Exception as error:  # noqa: BLE001 - without a report, the lease would never end
+            if not begun.done():
+                begun.set_exception(error)
+            if vouched is None:
+                return
+            held = session.order if session else order
+            words = f"the host cannot run the cycle: {error}"
+            end = LeaseEnd(generation=held.generation, lease=held.lease, kind=FAILED, words=words)
+            vouched.ended.set()
         if end.kind == CUT:
             self._engine.count_cut_off()
         if end.words:
             self._say(f"{order.agent}: {end.words}")
-        # Vouch for the lease until then. If this host died first, the lease would never end.
-        await self._engine.ask(order, end, lambda: False)
+        await self._report_end(order, end)
         self._presence.release(vouched)
         if self._sessions.get(order.workflow) is session:
-            del self._sessions[order.workflow]
+            self._sessions.pop(order.workflow, None)
+
+    async def _report_end(self, order: HostOrder, end: LeaseEnd) -> None:
+        """Report a lease's end until the workflow knows it.
+
+        The host vouches for the lease until then. If the host died first, the engine would find the
+        lease in its last heartbeat.
+        """
+        while True:
+            answer = await self._engine.ask(order, end, lambda: False)
+            if isinstance(answer, EndedLease | LeaseRefusal):
+                return
+            await asyncio.sleep(FLEET_RPC_SECONDS)
 
     async def _watch_brief(self, order: HostOrder) -> HostResult:
         """Serve a brief's process until the process exits or the engine gives up this host."""

@@ -39,14 +39,17 @@ from rekindle.policy.settings.runtime_settings import (
     FLEET_CONFIRM_SHARE,
     FLEET_DECIDER_SECONDS,
     FLEET_HOST_BEAT_SHARE,
+    FLEET_HOST_EVENTS,
     FLEET_HOST_RETRY_SHARE,
     FLEET_HOST_TASK_SECONDS,
     FLEET_PROBE_WAIT_SHARE,
     FLEET_RPC_SECONDS,
+    FLEET_VOUCH_SECONDS,
 )
 
 _MOST = timedelta(seconds=FLEET_RPC_SECONDS)
 _GONE = RPCStatusCode.NOT_FOUND
+_ATTEND = "attend"
 
 
 class Vouched:
@@ -99,15 +102,19 @@ class HostPresence:
         return time.monotonic() - self._confirmed > seconds
 
     @activity.defn
-    async def attend(self) -> None:
-        """Keep this order open while the host runs. The heartbeats are sent by `keep`."""
-        info = activity.info()
-        token = self._token = info.task_token
+    async def attend(self) -> list[VouchedLease]:
+        """Keep this order open while the host runs, and return the leases that it leaves behind.
+
+        `keep` sends the heartbeats.
+        """
+        token = self._token = activity.info().task_token
         self._attended.set()
         self._wanted.set()
-        while self._token == token and not self._left.is_set():
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._left.wait(), self._timeout)
+        with contextlib.suppress(asyncio.CancelledError):  # the worker is shutting down
+            while self._token == token and not self._left.is_set():
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._left.wait(), self._timeout)
+        return [vouched.lease for vouched in self._vouched.values()]
 
     def leave(self) -> None:
         """End the order to attend, which tells the engine that the host leaves in good order."""
@@ -118,7 +125,8 @@ class HostPresence:
         vouched = self._vouched[lease] = Vouched(VouchedLease(workflow, lease))
         self._wanted.set()
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(vouched.changed.wait(), self._timeout * FLEET_CONFIRM_SHARE)
+            most = min(self._timeout * FLEET_CONFIRM_SHARE, FLEET_VOUCH_SECONDS)
+            await asyncio.wait_for(vouched.changed.wait(), most)
         if vouched.lost.is_set() or not vouched.confirmed:
             self.release(vouched)
             words = "the engine does not confirm the heartbeats of this host"
@@ -126,6 +134,7 @@ class HostPresence:
         return vouched
 
     def release(self, vouched: Vouched) -> None:
+        vouched.ended.set()
         self._vouched.pop(vouched.lease.lease, None)
 
     async def keep(self) -> None:
@@ -218,12 +227,14 @@ class HostPresence:
         described = await self._handle.describe(rpc_timeout=wait)
         if described.status != WorkflowExecutionStatus.RUNNING:
             raise RPCError("the host's workflow has ended", _GONE, b"")
+        if not _has_attend(described.raw_description):
+            raise RPCError("the engine has given up the host", _GONE, b"")
         report = await self._read_report(described.raw_description)
         return report.beat if report else 0
 
     async def _read_report(self, described: DescribeWorkflowExecutionResponse) -> HostReport | None:
         for pending in described.pending_activities:
-            if pending.activity_type.name == "attend" and pending.heartbeat_details.payloads:
+            if pending.activity_type.name == _ATTEND and pending.heartbeat_details.payloads:
                 [report] = await self._client.data_converter.decode(
                     list(pending.heartbeat_details.payloads), [HostReport]
                 )
@@ -290,5 +301,16 @@ class HostPresence:
             if error.status == _GONE:
                 return None
             raise
-        is_open = described.status == WorkflowExecutionStatus.RUNNING
-        return await self._read_report(described.raw_description) if is_open else None
+        if described.status != WorkflowExecutionStatus.RUNNING:
+            return None
+        # Without the activity, the workflow has not begun, or it is about to report a loss. Do not
+        # start another one until it has done so.
+        if described.history_length >= FLEET_HOST_EVENTS and not _has_attend(
+            described.raw_description
+        ):
+            raise RPCError("the host's workflow has not ended yet", RPCStatusCode.UNAVAILABLE, b"")
+        return await self._read_report(described.raw_description)
+
+
+def _has_attend(described: DescribeWorkflowExecutionResponse) -> bool:
+    return any(one.activity_type.name == _ATTEND for one in described.pending_activities)

@@ -44,12 +44,18 @@ class HostSession:
         try:
             await asyncio.wait({serving, losing}, return_when=asyncio.FIRST_COMPLETED)
             result = serving.result() if serving.done() else None
+        except Exception as error:
+            if not self._opened.done():
+                self._opened.set_exception(error)
+            raise
         finally:
             serving.cancel()
             losing.cancel()
-            await asyncio.shield(end_process())
-            self._vouched.ended.set()
-            self.done.set()
+            try:
+                await asyncio.shield(end_process())
+            finally:
+                self._vouched.ended.set()
+                self.done.set()
         end = self._explain_end(result)
         if not self._opened.done():
             self._opened.set_exception(

@@ -27,8 +27,9 @@ from rekindle.fleet.agent.workflow import AgentWorkflow
 from rekindle.fleet.engine.agent_client import AgentClient
 from rekindle.fleet.engine.deployments import claim_first, make_deployment_config
 from rekindle.fleet.hosts import host_admission
-from rekindle.fleet.hosts.activities import Activities, CycleSlots
+from rekindle.fleet.hosts.activities import Activities
 from rekindle.fleet.hosts.build_watch import warn_without_decider, watch_builds
+from rekindle.fleet.hosts.cycle_slots import CycleSlots
 from rekindle.fleet.hosts.health_server import WorkerHealth
 from rekindle.fleet.hosts.host_metrics import HostMetrics
 from rekindle.fleet.hosts.host_presence import HostPresence
@@ -134,13 +135,11 @@ async def run_host(
                 await stack.enter_async_context(worker)
             keeping = asyncio.create_task(presence.keep())
             stack.callback(keeping.cancel)
-            cleaning = asyncio.create_task(keep_clean(AgentClient(client), root, host))
-            stack.callback(cleaning.cancel)
-            counting = asyncio.create_task(metrics.keep_current(client, slots, own.list_running))
-            stack.callback(counting.cancel)
+            stack.callback(presence.leave)
+            _run_beside(stack, keep_clean(AgentClient(client), root, host))
+            _run_beside(stack, metrics.keep_current(client, slots, own.list_running))
             if decides:
-                watching = asyncio.create_task(watch_builds(client, build, say))
-                stack.callback(watching.cancel)
+                _run_beside(stack, watch_builds(client, build, say))
             else:
                 await warn_without_decider(client, say)
             if not await stopping.wait_for(presence.is_ready, keeping):
@@ -153,10 +152,16 @@ async def run_host(
                     own.start_draining(drain_seconds)
             if own.drain.is_set():
                 say(f"draining: finishing {render_count(presence.leases, 'cycle')}")
-                await stopping.wait_again(own.wait_for_sessions(own.drain_seconds))
+                await stopping.wait_again(own.wait_for_sessions(own.drain_seconds), keeping)
             say("shutting down; other hosts will continue its agents")
             await own.end_sessions()
-            presence.leave()
+            if keeping.done():
+                keeping.result()
+
+
+def _run_beside(stack: contextlib.AsyncExitStack, work: Coroutine[None, None, None]) -> None:
+    """Run a task until the host's workers end."""
+    stack.callback(asyncio.create_task(work).cancel)
 
 
 class StopRequests:
@@ -183,10 +188,12 @@ class StopRequests:
             keeping.result()
         return event.is_set()
 
-    async def wait_again(self, work: Coroutine[None, None, None]) -> None:
-        """Wait until the work is done or a second signal arrives."""
-        waits = {asyncio.create_task(work), asyncio.create_task(self._second.wait())}
-        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+    async def wait_again(
+        self, work: Coroutine[None, None, None], keeping: "asyncio.Task[None]"
+    ) -> None:
+        """Wait until the work is done, a second signal arrives, or the heartbeats have failed."""
+        waits = [asyncio.create_task(work), asyncio.create_task(self._second.wait())]
+        await asyncio.wait({*waits, keeping}, return_when=asyncio.FIRST_COMPLETED)
         for wait in waits:
             wait.cancel()
 

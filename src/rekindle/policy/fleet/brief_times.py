@@ -27,7 +27,7 @@ def find_brief_window(agents: int) -> timedelta:
 def find_brief_delay(name: str, agents: int) -> timedelta:
     """Return how long after the brief hour an agent's brief is written: always the same time."""
     digest = hash_bytes(name.encode())
-    place: float = int(digest, 16) / 16 ** len(digest)
+    place = float.fromhex(f"0x0.{digest}")
     return find_brief_window(agents) * place
 
 

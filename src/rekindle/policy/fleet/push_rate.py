@@ -9,6 +9,7 @@ import re
 
 import msgspec
 
+from rekindle.policy.exits.backoff import double_pause
 from rekindle.thresholds.storage import (
     MAX_PUSH_PAUSE_SECONDS,
     PUSH_PAUSE_SECONDS,
@@ -16,7 +17,9 @@ from rekindle.thresholds.storage import (
 )
 
 _LIMIT_ANSWER = re.compile(
-    r"\b429\b|too many (requests|pushes)|rate.?limit|limit exceeded|slow down", re.IGNORECASE
+    r"(http|error|status)\W{0,3}429\b|429 too many|too many (requests|pushes)|rate.?limit"
+    r"|(push|request)\w* limit exceeded|slow down",
+    re.IGNORECASE,
 )
 
 
@@ -51,7 +54,7 @@ def accept_push(rate: PushRate) -> PushRate:
 
 def refuse_push(rate: PushRate, now: float) -> PushRate:
     """Return the rate after the remote refused a push because of its limit."""
-    pause = min(PUSH_PAUSE_SECONDS * 2**rate.refusals, MAX_PUSH_PAUSE_SECONDS)
+    pause = double_pause(PUSH_PAUSE_SECONDS, rate.refusals, MAX_PUSH_PAUSE_SECONDS)
     return PushRate(unused=0.0, at=now, until=now + pause, refusals=rate.refusals + 1)
 
 

@@ -128,8 +128,17 @@ def record_spending(team: TeamState, report: PermitRequest, now: datetime) -> Te
 
 
 def end_permit(team: TeamState, report: PermitRequest, now: datetime) -> TeamState:
-    """Take back an agent's permit or request, with its last spending."""
-    return drop_agent(record_spending(team, report, now), report.workflow)
+    """Take back the agent's permit or request with this number, with its last spending.
+
+    The agent may have asked again meanwhile, with a higher number.
+    """
+    team = record_spending(team, report, now)
+    held = team.held.get(report.workflow)
+    if held is not None and held.number == report.number:
+        team = _drop_held(team, report.workflow)
+    is_ended = (report.workflow, report.number)
+    waiting = tuple(one for one in team.waiting if (one.workflow, one.number) != is_ended)
+    return _CHANGE(team, waiting=waiting)
 
 
 def drop_agent(team: TeamState, workflow: str) -> TeamState:
