@@ -97,6 +97,8 @@ def make_project(
             "summarizer": {"adapter": "command", "command": ["false"]},
             "coder": {"permissions": {"allowed_tools": ["Bash"]}},
         },
+        # The facts of a run must not depend on the time of day.
+        "runtime": {"brief": {"at": "never"}},
         "fleet": {"address": engine.address, "heartbeat_timeout": f"{TIMEOUT}s"},
     }
     (project / "rekindle.yaml").write_text(json.dumps(manifest, indent=1))

@@ -102,6 +102,7 @@ class Project:
         manifest = {
             "version": 1,
             "agents": {AGENT: found},
+            "runtime": {"brief": {"at": "never"}},
             "fleet": {"address": address, "heartbeat_timeout": "10s", "metrics": metrics or {}},
         }
         (folder / "rekindle.yaml").write_bytes(msgspec.yaml.encode(manifest))
