@@ -48,7 +48,7 @@ The exception tree, with the exit code that a command returns for each:
     │   ├── SummaryError              9
     │   │   └── OverBudgetError       9
     │   └── UnfinishedError           9
-    ├── CollectorError                1
+    ├── CollectorError                16
     ├── EngineError                   10
     │   ├── CodecKeyError             10
     │   └── PlainTextError            10

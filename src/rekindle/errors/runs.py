@@ -104,6 +104,9 @@ class EngineError(RekindleError):
 class CollectorError(RekindleError):
     """Raised when an OpenTelemetry collector cannot be reached or refuses what it is sent."""
 
+    exit_code = 16
+    meaning = "an OpenTelemetry collector did not take the traces"
+
     def __init__(self, where: str, why: str) -> None:
         super().__init__(
             f"the collector at {where} did not take the traces: {why}",

@@ -1,8 +1,7 @@
-"""Decide for the fleet's agents without running any."""
+"""Decide for the agents of a fleet, and host none of them."""
 
 import asyncio
 import logging
-import signal
 from collections.abc import Callable
 
 from temporalio.client import Client
@@ -10,7 +9,7 @@ from temporalio.client import Client
 from rekindle.fleet.engine.deployments import claim_first
 from rekindle.fleet.hosts import host_admission
 from rekindle.fleet.hosts.build_watch import watch_builds
-from rekindle.fleet.hosts.worker import WORKFLOWS, make_deciding_worker
+from rekindle.fleet.hosts.worker import WORKFLOWS, StopRequests, make_deciding_worker
 
 
 async def run_decider(client: Client, build: str, say: Callable[[str], None]) -> None:
@@ -19,12 +18,10 @@ async def run_decider(client: Client, build: str, say: Callable[[str], None]) ->
     logging.getLogger("temporalio").setLevel(logging.ERROR)
     await host_admission.require_admission(client)
     await claim_first(client, build)
-    ended = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, ended.set)
+    stopping = StopRequests()
     async with make_deciding_worker(client, *WORKFLOWS, build=build):
         say(f"build {build} decides for the agents of namespace {client.namespace}")
         watching = asyncio.create_task(watch_builds(client, build, say))
-        await ended.wait()
+        await stopping.wait()
         watching.cancel()
         say("shutting down; other workers will decide")

@@ -175,6 +175,10 @@ class StopRequests:
     def _receive(self) -> None:
         (self._second if self._first.is_set() else self._first).set()
 
+    async def wait(self) -> None:
+        """Wait for the first signal."""
+        await self._first.wait()
+
     async def wait_for(self, event: asyncio.Event, keeping: "asyncio.Task[None]") -> bool:
         """Wait for an event or the first signal, and return whether the event came first.
 

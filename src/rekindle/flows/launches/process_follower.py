@@ -84,8 +84,8 @@ class ProcessFollower:
         self._turns = TranscriptTurns(agent, watched, meter)
         self.repetition = RepetitionWatch(origin, agent, world, gauge)
         self._transcript = ""
-        self._heard_at = 0.0
-        """Unix time of the last activity that hooks reported."""
+        self._heard_at: float | None = None
+        """Unix time of the last activity that hooks reported; None before the first check."""
         self._noted_turns = 0
         """Number of turns whose cost is already in the log."""
         if origin.resumes:
