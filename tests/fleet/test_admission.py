@@ -70,7 +70,9 @@ def hosting(client, project):
     async def run():
         own = {"host": "one", "pool": "pool", "slots": 1}
         async with asyncio.timeout(SECONDS):
-            await run_host(await client, **own, root=project / "root", say=say)
+            await run_host(
+                await client, **own, root=project / "root", say=say, heartbeat_seconds=5.0
+            )
         return words
 
     return run()
