@@ -164,7 +164,7 @@ def _hear(found: Told, by_schedule: dict[int, Lease], event: Any) -> None:
 def _hear_loss(last: Lease, said: Any, at: datetime) -> None:
     if said.signal_name == "host_lost":
         loss: HostLoss = _decoded(said.input, HostLoss)
-        if last.lease in loss.leases:
+        if last.lease == loss.lease:
             last.end(at, "LOST")
 
 

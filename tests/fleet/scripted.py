@@ -18,7 +18,6 @@ from temporalio.worker import Worker
 
 from fleet.deciding import sandboxed
 from rekindle.documents import events
-from rekindle.fleet.agent.brief_workflow import BriefWorkflow
 from rekindle.fleet.agent.host_orders import (
     FENCED,
     FULL,
@@ -75,7 +74,7 @@ class Hosts:
 
     @contextlib.asynccontextmanager
     async def working(self, **how) -> AsyncIterator[None]:
-        deciding = sandboxed(self._client, AgentWorkflow, BriefWorkflow, **how)
+        deciding = sandboxed(self._client, AgentWorkflow, **how)
         offering = Worker(
             self._client,
             task_queue=make_pool_queue(self._pool),
@@ -187,7 +186,7 @@ class Hosts:
         """Do what the workflow of a dead host does."""
         await asyncio.sleep(HEARTBEAT_SECONDS)
         handle = self._client.get_workflow_handle_for(AgentWorkflow.run, order.workflow)
-        await handle.signal(AgentWorkflow.host_lost, HostLoss("dead", (order.lease,)))
+        await handle.signal(AgentWorkflow.host_lost, HostLoss("dead", order.lease))
 
     async def _kept(self, order: HostOrder) -> Projection:
         handle = self._client.get_workflow_handle_for(AgentWorkflow.run, order.workflow)

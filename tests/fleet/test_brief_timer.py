@@ -56,7 +56,7 @@ def test_a_brief_is_written_when_its_time_comes(engine, monkeypatch):
     async def life(agents: AgentClient, hosts: Hosts, handle: WorkflowHandle) -> None:
         agent = Life(agents, name)
         await agent.begin(f"pool-{name}")
-        await agent.until(lambda kept: kept.has_brief_timer)
+        await agents.kept(name)
         assert await count_timers(handle) == 0
         set_hour(monkeypatch, datetime.now(UTC) + timedelta(seconds=6))
         await agent.run()

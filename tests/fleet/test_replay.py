@@ -14,7 +14,6 @@ from fleet.record import HISTORIES, LIVES
 from rekindle.fleet.agent import host_leases
 from rekindle.fleet.agent import workflow as module
 from rekindle.fleet.agent.agent_listing import AgentListing
-from rekindle.fleet.agent.brief_workflow import BriefWorkflow
 from rekindle.fleet.agent.workflow import AgentWorkflow
 from rekindle.fleet.engine.payload_converter import make_data_converter
 from rekindle.policy.exits import restart
@@ -30,9 +29,7 @@ def name(path: Path) -> str:
 
 def replayed(path: Path, agent: type, **how) -> None:
     history = WorkflowHistory.from_json(f"default/{path.stem}", path.read_text())
-    replayer = Replayer(
-        workflows=[agent, BriefWorkflow], data_converter=make_data_converter(()), **how
-    )
+    replayer = Replayer(workflows=[agent], data_converter=make_data_converter(()), **how)
     asyncio.run(replayer.replay_workflow(history))
 
 

@@ -12,7 +12,6 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from temporalio.client import Schedule, ScheduleActionStartWorkflow, ScheduleSpec
 
 from fleet.engine import Engine
 from fleet.figures import hold
@@ -20,14 +19,11 @@ from fleet.working import Place, worker
 from rekindle import config
 from rekindle.cli.main import run
 from rekindle.documents.events import HandoffRequested
-from rekindle.errors import EngineError, OwnershipError
-from rekindle.fleet.agent.brief_workflow import BriefWorkflow
-from rekindle.fleet.agent.host_orders import DECISION_QUEUE
+from rekindle.errors import OwnershipError
 from rekindle.fleet.commands import fleet_checks
 from rekindle.fleet.commands.define_agent import define_agent
 from rekindle.fleet.commands.fleet_store import FleetStore
 from rekindle.fleet.commands.move_agent import AgentMover
-from rekindle.fleet.engine import schedules
 from rekindle.stores.files import ownership
 from rekindle.system import clock
 from rekindle.system.host import identify_author
@@ -375,28 +371,6 @@ def test_the_engine_gets_no_login(place, no_worker):
     assert "secret" not in problem.what
 
 
-def test_the_next_command_deletes_the_brief_schedule_of_an_earlier_version(place, host, rekindle):
-    """The agent's workflow has its own timer, so a schedule would only cost space."""
-    place.say(host)
-    assert rekindle("run", place.agent, "--cycles", "1")[0] == 0
-    await_end(rekindle, place.agent)
-    with opened(place) as (_, store):
-        with pytest.raises(EngineError, match="not found"):
-            described(store, place.agent)
-        client, workflow = store.agents.client, store.agents.workflow(place.agent)
-        name = schedules.make_schedule_name(client, place.agent)
-        start = ScheduleActionStartWorkflow(
-            BriefWorkflow.run, workflow, id=name, task_queue=DECISION_QUEUE
-        )
-        store.wait_for(client.create_schedule(name, Schedule(action=start, spec=ScheduleSpec())))
-        described(store, place.agent)
-        assert store.kept(place.agent).has_brief_timer
-    assert rekindle("restart", place.agent)[0] == 0
-    with opened(place) as (_, store), pytest.raises(EngineError, match="not found"):
-        described(store, place.agent)
-    assert rekindle("fleet", "remove", place.agent)[0] == 0
-
-
 def test_an_import_that_was_killed_can_be_repeated(place, no_worker, rekindle):
     """The folder belongs to the fleet first; no host runs the agent until the fleet has it."""
     name = place.agent
@@ -525,9 +499,3 @@ class opened:  # noqa: N801 - a context
 
     def __exit__(self, *exc: object) -> None:
         self._store.close()
-
-
-def described(store: FleetStore, agent: str):
-    client = store.agents.client
-    handle = client.get_schedule_handle(schedules.make_schedule_name(client, agent))
-    return store.wait_for(handle.describe())

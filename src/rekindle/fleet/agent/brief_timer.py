@@ -1,27 +1,19 @@
 """Timer that wakes an agent's workflow when its daily brief is due."""
 
-import asyncio
 import contextlib
 from collections.abc import Callable
 
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
-    import msgspec
-
     from rekindle.policy.fleet import brief_times
     from rekindle.policy.fleet.agent_registry import RegisteredAgent
 
 _ReadAgent = Callable[[], RegisteredAgent]
 
 
-def start_brief_timer(read: _ReadAgent, ask: Callable[[], None]) -> RegisteredAgent:
-    """Start to call `ask` whenever a brief is due, and return the agent with a note of this."""
-    asyncio.create_task(_ask_for_briefs(read, ask))  # noqa: RUF006 - the workflow's loop keeps it
-    return msgspec.structs.replace(read(), has_brief_timer=True)
-
-
-async def _ask_for_briefs(read: _ReadAgent, ask: Callable[[], None]) -> None:
+async def ask_for_briefs(read: _ReadAgent, ask: Callable[[], None]) -> None:
+    """Call `ask` whenever a brief is due, until the workflow's run ends."""
     name, asked = workflow.info().workflow_id, ""
     while True:
         registered, now = read(), workflow.now()

@@ -74,14 +74,14 @@ class HostLeases(AgentState):
         assert lease is not None, "a lease was granted"  # noqa: S101 - for the type checker
         beside: workflow.ActivityHandle[Any] | None = None
 
-        def is_to_go_on() -> bool:
+        def must_act() -> bool:
             if self._ended is not None or self._is_removed:
                 return True
             wants = self._has_news or self._is_brief_due or self._is_history_long()
             return beside.done() if beside else wants
 
         while True:
-            await workflow.wait_condition(is_to_go_on)
+            await workflow.wait_condition(must_act)
             if self._ended is not None or self._is_removed:
                 break
             if beside is not None:

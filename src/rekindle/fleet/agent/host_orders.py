@@ -75,10 +75,10 @@ class HostReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HostLoss(msgspec.Struct, frozen=True):
-    """Message to an agent's workflow: the host that vouched for these leases is gone."""
+    """Message to an agent's workflow: the host that vouched for this lease is gone."""
 
     host: str
-    leases: tuple[str, ...]
+    lease: str
 
 
 def make_pool_queue(pool: str) -> str:

@@ -93,6 +93,6 @@ async def _tell_agent(host: str, vouched: VouchedLease) -> None:
     """Tell an agent that the host with its lease is gone."""
     handle = workflow.get_external_workflow_handle_for(AgentWorkflow.run, vouched.workflow)
     try:
-        await handle.signal(AgentWorkflow.host_lost, HostLoss(host, (vouched.lease,)))
+        await handle.signal(AgentWorkflow.host_lost, HostLoss(host, vouched.lease))
     except FailureError as error:
         workflow.logger.info("%s is not on the fleet anymore: %s", vouched.workflow, error)

@@ -5,12 +5,13 @@ commands. Therefore all input comes through updates, signals and activities, eve
 by `policy`, and the engine supplies the time.
 """
 
+import asyncio
 from collections.abc import Sequence
 
 from temporalio import workflow
 from temporalio.exceptions import ApplicationError
 
-from rekindle.fleet.agent.brief_timer import start_brief_timer
+from rekindle.fleet.agent.brief_timer import ask_for_briefs
 from rekindle.fleet.agent.host_leases import HostLeases
 from rekindle.fleet.agent.workflow_questions import add_question
 
@@ -42,7 +43,7 @@ class AgentWorkflow(HostLeases):
 
     @workflow.run
     async def run(self, registered: RegisteredAgent) -> RegisteredAgent:  # noqa: ARG002 - taken by __init__
-        self._registered = start_brief_timer(lambda: self._registered, self.brief_due)
+        briefs = asyncio.create_task(ask_for_briefs(lambda: self._registered, self.brief_due))
         if self._registered.lease is not None:  # continued as a new run in the middle of a cycle
             await self._hold_lease(self._registered.host)
         while not self._is_removed:
@@ -53,6 +54,7 @@ class AgentWorkflow(HostLeases):
                 continue
             await self._run_next()
         await self._release_permit()
+        briefs.cancel()
         await workflow.wait_condition(workflow.all_handlers_finished)
         return agent_registry.drop_answers(self._registered)
 
@@ -109,7 +111,7 @@ class AgentWorkflow(HostLeases):
     @workflow.signal
     def host_lost(self, loss: HostLoss) -> None:
         lease = self._registered.lease
-        if lease is not None and lease.id in loss.leases and self._ended is None:
+        if lease is not None and lease.id == loss.lease and self._ended is None:
             self._ended = LeaseEnd(kind=LOST, words=f"host {loss.host} is gone")
 
     @workflow.update

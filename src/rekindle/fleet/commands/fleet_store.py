@@ -13,7 +13,7 @@ from rekindle.documents import events
 from rekindle.documents.events import AnyEvent, Event
 from rekindle.errors import EngineError, OwnershipError, RekindleError, UsageError
 from rekindle.fleet.commands.define_agent import define_agent, publish_workspace
-from rekindle.fleet.engine import deployments, queue_pollers, run_schedules, schedules
+from rekindle.fleet.engine import deployments, queue_pollers, run_schedules
 from rekindle.fleet.engine.agent_client import AgentClient, ListedAgent
 from rekindle.fleet.engine.connect import connect
 from rekindle.fleet.teams.refused_offers import explain_refused_offer
@@ -237,8 +237,6 @@ class FleetStore:
             registered.definition
         ):
             self.wait_for(self.agents.define(registered.agent, definition))
-        if registered.has_brief_timer:  # an earlier version may have made a schedule
-            self.wait_for(schedules.drop_schedule(self.agents.client, registered.agent))
         self.keep_schedule(registered.agent)
 
 

@@ -12,7 +12,7 @@ from rekindle.errors import (
 )
 from rekindle.fleet.commands.define_agent import define_agent
 from rekindle.fleet.commands.fleet_store import FleetStore
-from rekindle.fleet.engine import run_schedules, schedules
+from rekindle.fleet.engine import run_schedules
 from rekindle.fleet.engine.pipeline_client import PipelineClient
 from rekindle.fleet.pipelines.pipeline_tasks import parse_pipeline_id
 from rekindle.policy.fleet import agent_registry
@@ -90,7 +90,6 @@ class AgentMover:
         self._refuse_worker(agent)
         there = self._there
         registered = there.wait_for(there.agents.remove(agent))
-        there.wait_for(schedules.drop_schedule(there.agents.client, agent))
         there.wait_for(run_schedules.drop_schedule(there.agents.client, "agents", agent))
         documents = {name: text.encode() for name, text in registered.documents.items()}
         self._files.root.make()

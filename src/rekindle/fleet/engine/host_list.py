@@ -4,15 +4,15 @@ from collections import Counter
 from datetime import UTC, datetime, timedelta
 
 import msgspec
-from temporalio.api.workflowservice.v1 import DescribeWorkflowExecutionResponse
-from temporalio.client import Client, WorkflowExecutionStatus
+from temporalio.client import Client, WorkflowExecutionDescription, WorkflowExecutionStatus
 from temporalio.service import RPCError, RPCStatusCode
 
 from rekindle.errors import EngineError
 from rekindle.fleet.agent.agent_listing import STATE_ATTRIBUTE
-from rekindle.fleet.agent.host_orders import HostReport, make_host_workflow
+from rekindle.fleet.agent.host_orders import make_host_workflow
 from rekindle.fleet.agent.host_workflow import HostWorkflow
 from rekindle.fleet.engine.agent_client import ALL_AGENTS
+from rekindle.fleet.engine.host_reports import find_attend_order, read_report
 from rekindle.policy.settings.runtime_settings import FLEET_RPC_SECONDS
 
 ALL_HOSTS = 'WorkflowType="Host" AND ExecutionStatus="Running"'
@@ -45,7 +45,7 @@ async def list_hosts(client: Client) -> list[ListedHost]:
             raise
         if described.status != WorkflowExecutionStatus.RUNNING:
             continue
-        if host := await _read_host(client, described.raw_description):
+        if host := await _read_host(client, described):
             found.append(host)
     return sorted(found, key=lambda host: host.host)
 
@@ -76,25 +76,18 @@ async def drain_host(client: Client, host: str, seconds: float) -> None:
         ) from error
 
 
-async def _read_host(
-    client: Client, described: DescribeWorkflowExecutionResponse
-) -> ListedHost | None:
-    for pending in described.pending_activities:
-        if pending.activity_type.name != "attend" or not pending.heartbeat_details.payloads:
-            continue
-        [report] = await client.data_converter.decode(
-            list(pending.heartbeat_details.payloads), [HostReport]
-        )
-        beaten = pending.last_heartbeat_time.ToDatetime(tzinfo=UTC)
-        return ListedHost(
-            host=report.host,
-            pool=report.pool,
-            build=report.build,
-            slots=report.slots,
-            agents=sorted(
-                one.workflow.removeprefix(f"{client.namespace}/") for one in report.leases
-            ),
-            draining=report.is_draining,
-            seconds=max(0.0, (datetime.now(UTC) - beaten).total_seconds()),
-        )
-    return None
+async def _read_host(client: Client, described: WorkflowExecutionDescription) -> ListedHost | None:
+    order = find_attend_order(described)
+    report = await read_report(client, order) if order else None
+    if order is None or report is None:
+        return None
+    beaten = order.last_heartbeat_time.ToDatetime(tzinfo=UTC)
+    return ListedHost(
+        host=report.host,
+        pool=report.pool,
+        build=report.build,
+        slots=report.slots,
+        agents=sorted(one.workflow.removeprefix(f"{client.namespace}/") for one in report.leases),
+        draining=report.is_draining,
+        seconds=max(0.0, (datetime.now(UTC) - beaten).total_seconds()),
+    )

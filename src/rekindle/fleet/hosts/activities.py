@@ -75,10 +75,8 @@ class Activities:
         self._teams = teams
         """Teams whose agents this host accepts; empty to accept all agents."""
         self._fork_server = ForkServer()
-        self._running: dict[str, HostProcess] = {}
-        """Processes that run a cycle, by workflow."""
         self._sessions: dict[str, HostSession] = {}
-        """Last session of each workflow."""
+        """Sessions whose end the engine does not know yet, by workflow."""
         self._tasks: set[asyncio.Task[None]] = set()
         self.drain = asyncio.Event()
         """Set when the host takes no new cycles."""
@@ -86,7 +84,7 @@ class Activities:
 
     def list_running(self) -> list[str]:
         """Return the workflow ids of the agents whose cycles run on this host."""
-        return list(self._running)
+        return [name for name, session in self._sessions.items() if session.is_running]
 
     @activity.defn
     async def offer(self, order: HostOrder, shunned: Sequence[str]) -> str:
@@ -137,8 +135,8 @@ class Activities:
     async def end_sessions(self) -> None:
         """End all sessions gracefully, take no new ones, and wait until the engine knows that."""
         self.drain.set()
-        for process in self._running.values():
-            process.ask_to_end()
+        for session in self._sessions.values():
+            session.ask_to_end()
         await self.wait_for_sessions(FLEET_LEAVE_SECONDS)
 
     async def wait_for_sessions(self, seconds: float) -> None:
@@ -154,7 +152,7 @@ class Activities:
     @activity.defn
     async def hear(self, order: HostOrder) -> None:
         """Send the operator's command to the process that runs the agent."""
-        running = self._running.get(order.workflow)
+        session = self._sessions.get(order.workflow)
         loop, deadline = asyncio.get_running_loop(), time.monotonic() + FLEET_WORD_SECONDS
 
         def ask_engine(request: EngineRequest) -> EngineAnswer:
@@ -166,8 +164,8 @@ class Activities:
             is_to_end = await asyncio.to_thread(self._catch_up, order, register)
         except RekindleError as error:
             raise ApplicationError(str(error)) from error  # the workflow retries the activity
-        if running is not None and is_to_end:
-            running.ask_to_end()
+        if session is not None and is_to_end:
+            session.ask_to_end()
 
     @activity.defn
     async def notify(self, order: HostOrder, what: str, words: str) -> None:
@@ -201,7 +199,6 @@ class Activities:
                 )
                 session = self._sessions[order.workflow] = HostSession(order, process, vouched)
                 begun.set_result(session)
-                self._running[order.workflow] = process
                 end = await session.run(self._engine, lambda: self._start_ending(order, process))
         except Exception as error:  # noqa: BLE001 - without a report, the lease would never end
             if not begun.done():
@@ -281,10 +278,9 @@ class Activities:
 
     def _check_result(self, order: HostOrder, result: HostResult | ProcessFailure) -> HostResult:
         if isinstance(result, ProcessFailure):
-            words = f"{result.words} (→ {result.hint})" if result.hint else result.words
-            self._say(f"{order.agent}: {words}")
+            self._say(f"{order.agent}: {result.render()}")
             kind = FENCED if result.is_lost else None
-            raise ApplicationError(words, type=kind, non_retryable=True)
+            raise ApplicationError(result.render(), type=kind, non_retryable=True)
         return result
 
     def _catch_up(self, order: HostOrder, register: EngineRegister) -> bool:
@@ -314,8 +310,6 @@ class Activities:
     async def _end_process(
         self, order: HostOrder, process: HostProcess, *tasks: asyncio.Task[Any]
     ) -> None:
-        if self._running.get(order.workflow) is process:
-            del self._running[order.workflow]
         for task in tasks:
             task.cancel()
         if not await process.end():

@@ -3,14 +3,12 @@
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
-from datetime import timedelta
 
 from temporalio.client import Client
 from temporalio.service import RPCError
 
-from rekindle.fleet.engine import deployments, queue_pollers
+from rekindle.fleet.engine import deployments
 from rekindle.policy.fleet.fleet_builds import explain_abandoned
-from rekindle.policy.settings.runtime_settings import FLEET_RPC_SECONDS
 from rekindle.thresholds.build_limits import FLEET_BUILDS_SECONDS
 
 
@@ -25,13 +23,6 @@ async def watch_builds(client: Client, build: str, say: Callable[[str], None]) -
                     say(problem)
             before = problems
         await asyncio.sleep(FLEET_BUILDS_SECONDS)
-
-
-async def warn_without_decider(client: Client, say: Callable[[str], None]) -> None:
-    """Print a warning if no worker decides for the agents that a host is going to run."""
-    with suppress(RPCError):
-        if not await queue_pollers.has_worker(client, timedelta(seconds=FLEET_RPC_SECONDS)):
-            say("! no worker decides, so this host gets no agents\n  → `rekindle fleet decider`")
 
 
 async def find_build_problems(client: Client, build: str) -> list[str]:

@@ -50,6 +50,9 @@ class ProcessFailure(msgspec.Struct, frozen=True):
     is_lost: bool = False
     """Whether another host, or another process on this host, has the agent."""
 
+    def render(self) -> str:
+        return f"{self.words} (→ {self.hint})" if self.hint else self.words
+
 
 class EngineRegister:
     """Commits an agent's events to its workflow under one lease."""

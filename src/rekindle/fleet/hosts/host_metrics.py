@@ -82,6 +82,8 @@ class HostMetrics:
         self, client: Client, slots: int, running: Callable[[], Collection[str]]
     ) -> None:
         """Update the gauges until cancelled. `running` returns the agents' workflow ids."""
+        if self._meter is MetricMeter.noop:
+            return  # nothing is exported, so do not ask the engine
         self._set(names.HOST_SLOTS, slots)
         self.hear_engine()  # the worker has just connected
         counted = -FLEET_COUNT_SECONDS

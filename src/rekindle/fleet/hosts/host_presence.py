@@ -15,10 +15,7 @@ from datetime import timedelta
 import msgspec
 from temporalio import activity
 from temporalio.api.common.v1 import Payloads
-from temporalio.api.workflowservice.v1 import (
-    DescribeWorkflowExecutionResponse,
-    RecordActivityTaskHeartbeatRequest,
-)
+from temporalio.api.workflowservice.v1 import RecordActivityTaskHeartbeatRequest
 from temporalio.client import Client, WorkflowExecutionStatus, WorkflowHandle
 from temporalio.common import WorkflowIDConflictPolicy
 from temporalio.exceptions import ApplicationError
@@ -35,6 +32,7 @@ from rekindle.fleet.agent.host_orders import (
 )
 from rekindle.fleet.agent.host_workflow import HostWorkflow
 from rekindle.fleet.agent.workflow import AgentWorkflow
+from rekindle.fleet.engine.host_reports import find_attend_order, read_report
 from rekindle.policy.settings.runtime_settings import (
     FLEET_CONFIRM_SHARE,
     FLEET_DECIDER_SECONDS,
@@ -49,7 +47,6 @@ from rekindle.policy.settings.runtime_settings import (
 
 _MOST = timedelta(seconds=FLEET_RPC_SECONDS)
 _GONE = RPCStatusCode.NOT_FOUND
-_ATTEND = "attend"
 
 
 class Vouched:
@@ -86,6 +83,7 @@ class HostPresence:
         self._attended = asyncio.Event()
         """Set while the engine's order to attend is open here."""
         self._left = asyncio.Event()
+        self._is_warned = False
         self.is_ready = asyncio.Event()
         """Set once the engine has confirmed a heartbeat."""
 
@@ -105,7 +103,9 @@ class HostPresence:
     async def attend(self) -> list[VouchedLease]:
         """Keep this order open while the host runs, and return the leases that it leaves behind.
 
-        `keep` sends the heartbeats.
+        `keep` sends the heartbeats. If the engine has given up the host, the order is not answered.
+        An engine that was restored from a backup still has it, and would take an answer for the end
+        of all leases that it knows.
         """
         token = self._token = activity.info().task_token
         self._attended.set()
@@ -114,6 +114,8 @@ class HostPresence:
             while self._token == token and not self._left.is_set():
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(self._left.wait(), self._timeout)
+        if self._token != token:
+            activity.raise_complete_async()
         return [vouched.lease for vouched in self._vouched.values()]
 
     def leave(self) -> None:
@@ -227,19 +229,11 @@ class HostPresence:
         described = await self._handle.describe(rpc_timeout=wait)
         if described.status != WorkflowExecutionStatus.RUNNING:
             raise RPCError("the host's workflow has ended", _GONE, b"")
-        if not _has_attend(described.raw_description):
+        order = find_attend_order(described)
+        if order is None:
             raise RPCError("the engine has given up the host", _GONE, b"")
-        report = await self._read_report(described.raw_description)
+        report = await read_report(self._client, order)
         return report.beat if report else 0
-
-    async def _read_report(self, described: DescribeWorkflowExecutionResponse) -> HostReport | None:
-        for pending in described.pending_activities:
-            if pending.activity_type.name == _ATTEND and pending.heartbeat_details.payloads:
-                [report] = await self._client.data_converter.decode(
-                    list(pending.heartbeat_details.payloads), [HostReport]
-                )
-                return report if isinstance(report, HostReport) else None
-        return None
 
     async def _begin_attending(self) -> None:
         """Start this host's workflow, after ending the leases of an earlier one."""
@@ -263,7 +257,14 @@ class HostPresence:
         try:
             await asyncio.wait_for(self._attended.wait(), FLEET_DECIDER_SECONDS)
         except TimeoutError:
-            self._say("no worker decides for this host yet; start one: `rekindle fleet decider`")
+            self._warn_without_decider()
+
+    def _warn_without_decider(self) -> None:
+        if not self._is_warned:
+            self._is_warned = True
+            self._say(
+                "! no worker decides, so this host gets no agents\n  → `rekindle fleet decider`"
+            )
 
     async def _end_earlier_leases(self, name: str) -> None:
         """Tell the agents that an earlier life of this host vouched for that it is over.
@@ -276,7 +277,7 @@ class HostPresence:
             return
         for earlier in report.leases if report else ():
             handle = self._client.get_workflow_handle_for(AgentWorkflow.run, earlier.workflow)
-            loss = HostLoss(self._about.host, (earlier.lease,))
+            loss = HostLoss(self._about.host, earlier.lease)
             try:
                 await handle.signal(AgentWorkflow.host_lost, loss, rpc_timeout=_MOST)
             except RPCError as error:
@@ -303,14 +304,9 @@ class HostPresence:
             raise
         if described.status != WorkflowExecutionStatus.RUNNING:
             return None
-        # Without the activity, the workflow has not begun, or it is about to report a loss. Do not
+        order = find_attend_order(described)
+        # Without the order, the workflow has not begun, or it is about to report a loss. Do not
         # start another one until it has done so.
-        if described.history_length >= FLEET_HOST_EVENTS and not _has_attend(
-            described.raw_description
-        ):
+        if order is None and described.history_length >= FLEET_HOST_EVENTS:
             raise RPCError("the host's workflow has not ended yet", RPCStatusCode.UNAVAILABLE, b"")
-        return await self._read_report(described.raw_description)
-
-
-def _has_attend(described: DescribeWorkflowExecutionResponse) -> bool:
-    return any(one.activity_type.name == _ATTEND for one in described.pending_activities)
+        return await read_report(self._client, order) if order else None

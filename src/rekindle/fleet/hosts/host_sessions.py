@@ -22,7 +22,9 @@ class HostSession:
     """A cycle's process on this host, and the lease that it runs under."""
 
     def __init__(self, order: HostOrder, process: HostProcess, vouched: Vouched) -> None:
-        self.order, self.process, self._vouched = order, process, vouched
+        self.order, self._process, self._vouched = order, process, vouched
+        self.is_running = True
+        """Whether the process may still be asked to end."""
         self._opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.done = asyncio.Event()
         """Set when the process has ended, whether the engine knows that or not."""
@@ -30,6 +32,11 @@ class HostSession:
     async def wait_until_open(self) -> None:
         """Wait until the workflow has opened the lease. Raise an error if the session ended."""
         await self._opened
+
+    def ask_to_end(self) -> None:
+        """Let the process end the agent's session, and return the lease."""
+        if self.is_running:
+            self._process.ask_to_end()
 
     def drop(self) -> None:
         """End the session immediately, because its lease is over."""
@@ -49,6 +56,7 @@ class HostSession:
                 self._opened.set_exception(error)
             raise
         finally:
+            self.is_running = False
             serving.cancel()
             losing.cancel()
             try:
@@ -65,7 +73,7 @@ class HostSession:
 
     async def _serve_requests(self, engine: EngineClient) -> HostResult | ProcessFailure:
         while True:
-            message = await self.process.receive()
+            message = await self._process.receive()
             if isinstance(message, HostResult | ProcessFailure):
                 return message
             answer = await engine.ask(self.order, message, self._vouched.lost.is_set)
@@ -73,7 +81,7 @@ class HostSession:
                 self.order = msgspec.structs.replace(self.order, generation=answer.generation)
                 if not self._opened.done():
                     self._opened.set_result(None)
-            self.process.send(answer)
+            self._process.send(answer)
 
     def _explain_end(self, result: HostResult | ProcessFailure | None) -> LeaseEnd:
         kind, words, is_leaving = "", "", False
@@ -83,7 +91,7 @@ class HostSession:
                 words = "the engine did not confirm the lease, so another host may have the agent"
             case ProcessFailure():
                 kind = FENCED if result.is_lost else FAILED
-                words = f"{result.words} (→ {result.hint})" if result.hint else result.words
+                words = result.render()
             case HostResult():
                 is_leaving = result.is_leaving
         return LeaseEnd(

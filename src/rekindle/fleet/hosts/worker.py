@@ -15,7 +15,6 @@ from temporalio.worker import FixedSizeSlotSupplier, UnsandboxedWorkflowRunner, 
 
 from rekindle import __version__
 from rekindle.errors import OwnershipError, translate_os_errors
-from rekindle.fleet.agent.brief_workflow import BriefWorkflow
 from rekindle.fleet.agent.host_orders import (
     DECISION_QUEUE,
     HostReport,
@@ -28,7 +27,7 @@ from rekindle.fleet.engine.agent_client import AgentClient
 from rekindle.fleet.engine.deployments import claim_first, make_deployment_config
 from rekindle.fleet.hosts import host_admission
 from rekindle.fleet.hosts.activities import Activities
-from rekindle.fleet.hosts.build_watch import warn_without_decider, watch_builds
+from rekindle.fleet.hosts.build_watch import watch_builds
 from rekindle.fleet.hosts.cycle_slots import CycleSlots
 from rekindle.fleet.hosts.health_server import WorkerHealth
 from rekindle.fleet.hosts.host_metrics import HostMetrics
@@ -60,7 +59,6 @@ from rekindle.thresholds.fleet_limits import (
 
 WORKFLOWS: tuple[type, ...] = (
     AgentWorkflow,
-    BriefWorkflow,
     HostWorkflow,
     PipelineWorkflow,
     ScheduledRunWorkflow,
@@ -124,7 +122,7 @@ async def run_host(
         *workers, offering = _make_workers(client, own, presence, about)
         pipelines = PipelineActivities(client, root, host)
         schedules = ScheduleActivities(client, root, host, pipelines.clone)
-        workers.insert(0, make_pipeline_worker(client, pipelines, schedules, pool, decides=decides))
+        workers.insert(0, make_pipeline_worker(client, pipelines, schedules, pool))
         if decides:
             workers.insert(0, make_deciding_worker(client, *WORKFLOWS, build=build))
         stopping = StopRequests()
@@ -140,8 +138,6 @@ async def run_host(
             _run_beside(stack, metrics.keep_current(client, slots, own.list_running))
             if decides:
                 _run_beside(stack, watch_builds(client, build, say))
-            else:
-                await warn_without_decider(client, say)
             if not await stopping.wait_for(presence.is_ready, keeping):
                 return
             async with offering, (health or WorkerHealth()).polling(client, host):
@@ -231,19 +227,12 @@ def make_deciding_worker(client: Client, *workflows: type, build: str = __versio
 
 
 def make_pipeline_worker(
-    client: Client,
-    own: PipelineActivities,
-    schedules: ScheduleActivities,
-    pool: str,
-    *,
-    decides: bool,
+    client: Client, own: PipelineActivities, schedules: ScheduleActivities, pool: str
 ) -> Worker:
     """Return the worker that does a pool's tasks for pipelines and schedules."""
     return Worker(
         client,
         task_queue=make_pipeline_queue(pool),
-        # Older versions of Rekindle started pipelines and schedules on this queue.
-        workflows=[PipelineWorkflow, ScheduledRunWorkflow] if decides else [],
         activities=[
             own.begin_worker,
             own.check_worker,
@@ -256,12 +245,8 @@ def make_pipeline_worker(
             schedules.start_due,
             schedules.report_outcomes,
         ],
-        workflow_runner=UnsandboxedWorkflowRunner(),
         max_concurrent_activities=FLEET_PIPELINE_TASKS,
         max_concurrent_activity_task_polls=1,
-        max_concurrent_workflow_task_polls=FLEET_PIPELINE_TASKS,
-        nonsticky_to_sticky_poll_ratio=1 / FLEET_PIPELINE_TASKS,
-        sticky_queue_schedule_to_start_timeout=timedelta(seconds=FLEET_STICKY_SECONDS),
         max_heartbeat_throttle_interval=_AT_ONCE,
         default_heartbeat_throttle_interval=_AT_ONCE,
     )

@@ -105,8 +105,6 @@ class RegisteredAgent(msgspec.Struct, frozen=True, kw_only=True):
     """
     fleet_agents: int = 0
     """Number of agents on the fleet when a host last took up this one."""
-    has_brief_timer: bool = False
-    """Whether the workflow itself waits for the time of the next brief."""
 
 
 class HeldLease(msgspec.Struct, frozen=True, kw_only=True):
