@@ -241,6 +241,9 @@ def read_manifest(text: str, file: str = MANIFEST_FILE) -> tuple[Manifest, Marke
         raise ManifestError("is empty", file=file, hint="run `rekindle init` to write one")
     if not isinstance(marked.data, dict):
         raise ManifestError("does not consist of `key: value` lines", file=file, line=1)
+    if "version" not in marked.data:
+        hint = f"add `version: {SCHEMA}` as the first line"
+        raise ManifestError("the file has no 'version'", file=file, hint=hint)
     # Validation reports a version of another type below, with its line.
     if isinstance(marked.data.get("version"), int):
         refuse_newer_schema(int(marked.data["version"]), file, SCHEMA)

@@ -208,7 +208,9 @@ def test_a_time_of_day_without_quotes_is_explained():
 
 def test_a_missing_key_is_named_where_it_is_missing():
     """The nearest line above is the place to add it."""
-    assert str(refused("agents: {}\n")) == "rekindle.yaml: the file has no 'version'"
+    error = refused("agents: {}\n")
+    assert str(error) == "rekindle.yaml: the file has no 'version'"
+    assert error.hint == "add `version: 1` as the first line"
     error = refused("version: 1\nagents:\n  a:\n    prompt: x\n")
     assert str(error) == "rekindle.yaml:3: agents.a has no 'harness'"
 

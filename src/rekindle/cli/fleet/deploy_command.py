@@ -20,6 +20,7 @@ from rekindle.cli.output import echo, print_json, print_styled
 from rekindle.cli.trust_prompt import ensure_trust, print_changes, trust_option
 from rekindle.config import Project
 from rekindle.errors import UsageError
+from rekindle.formats.counts import render_count
 from rekindle.policy.fleet.fleet_builds import FleetBuilds, explain_abandoned
 from rekindle.policy.settings.metrics_settings import MetricsSettings
 from rekindle.policy.settings.runtime_settings import FleetSettings
@@ -166,7 +167,8 @@ def _print_result(result: "DeployResult") -> None:
     for known in after.builds:
         if known.workers or known.has_work or known.role in {"current", "ramping"}:
             work = known.render_work() or "no agents"
-            echo(f"  {known.build} ({known.role}): {known.workers} workers, {work}")
+            workers = render_count(known.workers, "worker")
+            echo(f"  {known.build} ({known.role}): {workers}, {work}")
     for problem in explain_abandoned(after):
         print_styled(f"  ! {problem.what}", fg="yellow")
         echo(f"    → {problem.fix}")
