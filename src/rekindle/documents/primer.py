@@ -2,8 +2,8 @@
 
 Its parts are in the order in which a reader needs them: notices, rules, the relay and checkpoint,
 the brief and ledger, and the task. If the primer is too long, the brief is dropped first, then the
-ledger, then the relay's decisions and the rest of the relay. The notices, the rules, the Next
-Action and the checkpoint are never dropped.
+ledger, then the relay's decisions, the rest of the relay, and its failed approaches. The notices,
+the rules, the Next Action and the checkpoint are never dropped.
 """
 
 import msgspec
@@ -15,6 +15,7 @@ from rekindle.documents.relay import (
     RelayField,
 )
 from rekindle.formats.identifiers import to_one_line
+from rekindle.thresholds.proposal_limits import FAILED_CHARACTERS
 from rekindle.thresholds.texts import PHASE_CHARACTERS, REQUEST_CHARACTERS, RULES_CHARACTERS
 
 SOURCE_OF_TRUTH = "Source of truth: state.json > brief.md > conversation history."
@@ -70,6 +71,7 @@ def render(primer: Primer, *, limit: int | None = None) -> str:
         _drop_brief,
         _drop_ledger,
         _drop_decisions,
+        _with_main_fields,
         _with_directive_only,
         _with_short_rules,
     ):
@@ -85,12 +87,14 @@ def render_reminder(primer: Primer, request: str, closed: str = "") -> str:
     primer = _with_short_rules(primer)
     request = cut_text(request.strip(), REQUEST_CHARACTERS, "the transcript of this session")
     checkpoint = cut_text(primer.checkpoint.strip(), REQUEST_CHARACTERS, "checkpoint.md")
+    failed = _find_failed(primer)
     parts = (
         "The conversation so far was compacted. This still holds, word for word.",
         f"Rules:\n{primer.rules.strip()}" if primer.rules.strip() else "",
         f"Last request:\n{request.strip()}" if request.strip() else "",
         f"Before it was compacted:\n{checkpoint.strip()}" if checkpoint.strip() else "",
         f"Open loops:\n{primer.ledger.strip()}" if primer.ledger.strip() else "",
+        f"Failed, do not try this again:\n{failed.strip()}" if failed else "",
         f"Resolved, do not do this again:\n{closed.strip()}" if closed.strip() else "",
     )
     present = [part for part in parts if part]
@@ -108,8 +112,8 @@ It is markdown, under {cap:,} tokens, with these sections:
 {sections}
 Next Action is one directive that the next cycle can start on at once. If the whole task is done and
 nothing is left to do, write only the word {done} there: the run then ends. Give each decision
-its reason and date. Name what failed, so that it is not tried again. Write what the next cycle
-needs, not a log.
+its reason and date. Under {RelayField.FAILED_APPROACHES}, name what failed and why, so that it
+is not tried again. Write what the next cycle needs, not a log.
 """
 
 
@@ -257,18 +261,30 @@ def _drop_decisions(primer: Primer) -> Primer:
     return _with_relay_if_shorter(primer, shorter)
 
 
-def _with_directive_only(primer: Primer) -> Primer:
+def _with_main_fields(primer: Primer) -> Primer:
+    return _with_directive_only(primer, _find_failed(primer))
+
+
+def _find_failed(primer: Primer) -> str:
+    """Return the relay's failed approaches, shortened, or ""."""
+    failed = primer.relay.content(RelayField.FAILED_APPROACHES) if primer.relay else None
+    text = "" if failed is None or relays.is_placeholder(failed) else failed.strip()
+    return cut_text(text, FAILED_CHARACTERS, primer.relay_path)
+
+
+def _with_directive_only(primer: Primer, failed: str = "") -> Primer:
     if primer.relay is None:
         return primer
-    fields = {}
+    fields = {RelayField.FAILED_APPROACHES: failed} if failed else {}
     phase = primer.relay.content(RelayField.CURRENT_PHASE)
     if phase:
         fields[RelayField.CURRENT_PHASE] = to_one_line(phase, PHASE_CHARACTERS)
     directive = primer.relay.next_action
-    if directive is not None:
-        fields[RelayField.NEXT_ACTION] = directive
-    head = relays.render(relays.compose(fields))
     pointer = f"(the whole relay: {primer.relay_path})"
+    if directive is not None:
+        # An earlier step may have added the pointer already.
+        fields[RelayField.NEXT_ACTION] = directive.removesuffix(pointer).rstrip()
+    head = relays.render(relays.compose(fields))
     return _with_relay_if_shorter(primer, relays.parse(f"{head}\n{pointer}\n"))
 
 

@@ -1,4 +1,4 @@
-"""The relay: the state that one cycle hands to the next, in seven fields.
+"""The relay: the state that one cycle hands to the next, in eight fields.
 
 A relay keeps its original text. Fields are located in the text, and changing a field replaces only
 that field's text. Agents and people write relays, so headings are recognised in many forms: any
@@ -28,6 +28,7 @@ class RelayField(StrEnum):
     CURRENT_PHASE = "Current Phase"
     WHAT_WE_DID = "What We Did This Cycle"
     KEY_DECISIONS = "Key Decisions Made"
+    FAILED_APPROACHES = "Failed Approaches"
     ACTIVE_PROJECTS = "Active Projects"
     METRICS = "Metrics"
     NEXT_ACTION = "Next Action"
@@ -38,11 +39,17 @@ _SPELLINGS = {
     RelayField.CURRENT_PHASE: ("current phase",),
     RelayField.WHAT_WE_DID: ("what we did",),
     RelayField.KEY_DECISIONS: ("key decisions made", "key decisions", "key decision"),
+    RelayField.FAILED_APPROACHES: (
+        *("failed approaches", "failed approach", "failed attempts"),
+        *("what didn't work", "what did not work", "dead ends"),
+    ),
     RelayField.ACTIVE_PROJECTS: ("active projects", "active project"),
     RelayField.METRICS: ("metrics",),
     RelayField.NEXT_ACTION: ("next actions", "next action"),
     RelayField.OPEN_QUESTIONS: ("open questions", "open question"),
 }
+OPTIONAL_FIELDS = frozenset({RelayField.FAILED_APPROACHES})
+"""Fields that many relays lack. Nothing is missing from a relay without them."""
 _STAND_INS = (
     "next recommended action",
     "recommended next action",
@@ -63,6 +70,7 @@ _PLACEHOLDER = re.compile(
     r"|待定|无|暂无|没有)?[\W_]*",
     re.IGNORECASE,
 )
+_LINE_ENDS = "\r\n"
 _ITEM = re.compile(r"\s{0,3}(?:[-+*]|\d{1,9}[.)])[ \t]+")
 _TABLE_RULE = re.compile(r"\s*\|?[ \t]*:?-{2,}[\s:|-]*$")
 _DATE = re.compile(r"(?<!\d)(\d{4})-(\d{2})-(\d{2})(?!\d)")
@@ -159,6 +167,29 @@ class Relay(msgspec.Struct, frozen=True):
         gap = "" if not text else "\n" if text.endswith("\n") else "\n\n"
         return parse(f"{text}{gap}## {field}\n{content}")
 
+    def with_items(self, field: RelayField, items: str) -> "Relay":
+        """Return a copy with list items added to a field, or the relay itself if that fails.
+
+        A missing field is added before the Next Action. The Next Action never changes.
+        """
+        places, governing = self.places(field), self.places(RelayField.NEXT_ACTION)
+        sections = self.outline.sections
+        if places:
+            end = places[0] + 1
+            body = sections[places[0]].body
+            own = "" if is_placeholder(body) else body.rstrip()
+            before = self.outline.head + "".join(each.text for each in sections[: places[0]])
+            before += f"{sections[places[0]].heading.rstrip()}\n{own.strip(_LINE_ENDS)}"
+        else:
+            end = governing[0] if governing else len(sections)
+            level = sections[end].level if governing else 2
+            before = self.outline.head + "".join(each.text for each in sections[:end])
+            before += f"{_end_block(before)}{'#' * level} {field}"
+        rest = "".join(section.text for section in sections[end:])
+        changed = parse(f"{before.rstrip()}\n{items.strip(_LINE_ENDS)}\n\n{rest}")
+        is_added = items.strip() in (changed.content(field) or "")
+        return changed if is_added and changed.next_action == self.next_action else self
+
 
 def parse(data: bytes | str) -> Relay:
     parsed = outline.parse(schema_mark.decode_text(data, "relay"))
@@ -204,6 +235,11 @@ def _contains_text(title: str) -> bool:
         plain.startswith(name) and (not name.isascii() or _SUFFIX.match(plain, len(name)))
         for name in _STAND_INS
     )
+
+
+def _end_block(text: str) -> str:
+    """Return the line breaks that separate a new heading from the text above it."""
+    return "" if not text or text.endswith("\n\n") else "\n" if text.endswith("\n") else "\n\n"
 
 
 def _list_rows(block: str) -> list[str]:

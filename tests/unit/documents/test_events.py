@@ -55,6 +55,7 @@ VALUES = {
     float: st.floats(0, 1e9),
     float | None: st.none() | st.floats(0, 1e9),
     events.AnswerEffect: st.sampled_from(get_args(events.AnswerEffect)),
+    events.Proposal: st.sampled_from(get_args(events.Proposal)),
     dict[str, float]: st.dictionaries(TEXT, st.floats(0, 1e9), max_size=2),
     Literal["running", "stopped"]: st.sampled_from(["running", "stopped"]),
     datetime: MOMENTS,

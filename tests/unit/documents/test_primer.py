@@ -24,6 +24,9 @@ Building the parser
 - decision-line: a reason that is quite long, so that leaving it out is worth it (2026-04-09)
 - another-line: a reason that is quite long, so that leaving it out is worth it (2026-04-10)
 
+## Failed Approaches
+- failed-line
+
 ## Next Action
 directive-line
 ### with a part below
@@ -43,7 +46,7 @@ FULL = Primer(
     ledger="- loop-line",
 )
 MUST_STAY = ("task-line", "stall-line", "directive-line", "step-line", "checkpoint-line")
-IN_CUT_ORDER = ("brief-line", "loop-line", "decision-line", "history-line")
+IN_CUT_ORDER = ("brief-line", "loop-line", "decision-line", "history-line", "failed-line")
 
 
 def test_the_recovery_notice_is_word_for_word():
@@ -107,7 +110,7 @@ def test_nothing_known_is_nothing_said():
 
 
 def test_parts_go_in_their_order():
-    """Brief, ledger, decisions, the rest of the relay: one more each time the limit is lower."""
+    """Brief, ledger, decisions, the rest of the relay, failed approaches: one after the other."""
     gone_at = {}
     for limit in range(len(primer.render(FULL)), -1, -1):
         text = primer.render(FULL, limit=limit)

@@ -29,6 +29,9 @@ Building
 - JWT over sessions: simpler deployment (2026-04-09)
 - Postgres over SQLite: concurrent writes (2026-04-10)
 
+## Failed Approaches
+- regexes: too slow
+
 ## Active Projects
 - profile page
 
@@ -124,6 +127,7 @@ def test_a_composed_relay_has_the_canonical_headings_in_order():
         "## Current Phase\n",
         "## What We Did This Cycle\n",
         "## Key Decisions Made\n",
+        "## Failed Approaches\n",
         "## Active Projects\n",
         "## Metrics\n",
         "## Next Action\n",
@@ -134,13 +138,14 @@ def test_a_composed_relay_has_the_canonical_headings_in_order():
 # Fields.
 
 
-def test_all_seven_fields_are_found():
+def test_all_eight_fields_are_found():
     """Each field has its own text."""
     parsed = relay.parse(RELAY)
     assert {field: (parsed.content(field) or "").strip()[:9] for field in RelayField} == {
         RelayField.CURRENT_PHASE: "Building",
         RelayField.WHAT_WE_DID: "- wrote t",
         RelayField.KEY_DECISIONS: "- JWT ove",
+        RelayField.FAILED_APPROACHES: "- regexes",
         RelayField.ACTIVE_PROJECTS: "- profile",
         RelayField.METRICS: "tests: 12",
         RelayField.NEXT_ACTION: "Add the e",

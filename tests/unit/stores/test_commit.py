@@ -56,6 +56,25 @@ def test_a_second_commit_names_the_first_as_its_previous(store):
     assert second.previous == first.sha256
 
 
+def test_the_agents_notes_are_in_its_next_relay_and_no_other(store, clock):
+    """A relay that a person sets stays as it is; a later one carries failed approaches over."""
+    for about in ("failed approach", "decision"):
+        text = f"{about}: ghp_{hash_bytes(b'a token')[:36]}"
+        proposed = events.ProposalMade(ts=clock(), about=about, text=text, by="trades")
+        assert store.submit("trades", proposed)
+    commit(store, by="person")
+    assert relay_file(store).read_text() == RELAY
+    commit(store)
+    parsed = relay.parse(relay_file(store).read_bytes())
+    assert "- failed approach: " in parsed.content(RelayField.FAILED_APPROACHES)
+    assert "- decision: " in parsed.content(RelayField.KEY_DECISIONS)
+    assert "ghp_" not in relay_file(store).read_text()
+    assert parsed.next_action == relay.parse(RELAY).next_action
+    commit(store, RELAY.replace("parser", "printer"))
+    parsed = relay.parse(relay_file(store).read_bytes())
+    assert "- failed approach: " in parsed.content(RelayField.FAILED_APPROACHES)
+
+
 def test_an_unusable_relay_is_refused_and_the_old_one_stands(store):
     """A relay without a directive never replaces one that has one."""
     commit(store)

@@ -27,6 +27,8 @@ from rekindle.documents.events.document_events import (
     LoopAdded,
     LoopCorrection,
     LoopResolved,
+    Proposal,
+    ProposalMade,
     RelayCommitted,
     RelayProposed,
     SourceAdopted,
@@ -135,6 +137,8 @@ __all__ = [
     "PersonAnswered",
     "PrimerGiven",
     "PromptSubmitted",
+    "Proposal",
+    "ProposalMade",
     "QuestionAnswered",
     "QuestionAsked",
     "RelayCommitted",
@@ -183,7 +187,14 @@ workspace.
 HOOK_REPORTS = (SessionStarted, SessionEnded, PromptSubmitted, SessionCompacted, Heartbeat)
 """Session events that the CLI's hooks report."""
 
-SUBMITTED_EVENTS = (*HOOK_REPORTS, LoopAdded, LoopResolved, RelayProposed, *OPERATOR_COMMANDS)
+SUBMITTED_EVENTS = (
+    *HOOK_REPORTS,
+    LoopAdded,
+    LoopResolved,
+    ProposalMade,
+    RelayProposed,
+    *OPERATOR_COMMANDS,
+)
 """Events that hooks and commands may write to an inbox. All other events are recorded only by the
 log's writer.
 """
@@ -234,6 +245,7 @@ AnyEvent = (
     | ReviewMade
     | LoopAdded
     | LoopResolved
+    | ProposalMade
     | StateAdopted
     | SourceAdopted
     | RelayProposed

@@ -1,7 +1,7 @@
 """Events about an agent's documents: loops, state, relays, checkpoints and briefs."""
 
 from datetime import datetime
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import msgspec
 
@@ -16,12 +16,35 @@ class LoopAdded(Event, frozen=True, kw_only=True, tag="loop.added"):
     """Loop text."""
     added: str = ""
     """Day on which the loop was first seen, if earlier than this event."""
+    by: str = ""
+    """Agent that proposed the loop; empty for a person or a brief."""
 
 
 class LoopResolved(Event, frozen=True, kw_only=True, tag="loop.resolved"):
     summary = "An open loop was explicitly resolved."
     id: str
     reason: str
+    by: str = ""
+    """Agent that resolved its own loop; empty for a person or a brief."""
+
+
+Proposal = Literal["resolution", "decision", "failed approach", "question"]
+
+
+class ProposalMade(Event, frozen=True, kw_only=True, tag="proposal.made"):
+    summary = "The agent proposed something. A person, or the next relay, takes it up."
+    about: Proposal
+    """Kind of proposal: the resolution of a loop that the agent did not open, a decision or a
+    failed approach for the next relay, or a question to a person.
+    """
+    text: str
+    """The proposal, in one line. For a resolution, its reason."""
+    id: str = ""
+    """Loop to resolve."""
+    choices: tuple[str, ...] = ()
+    """Answers that the agent suggests for its question."""
+    by: str = ""
+    """Agent that made the proposal."""
 
 
 class LoopCorrection(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -13,7 +13,7 @@ import msgspec
 
 from rekindle.documents.brief import BriefLabel
 from rekindle.documents.checkpoint import CheckpointSection
-from rekindle.documents.relay import RelayField
+from rekindle.documents.relay import OPTIONAL_FIELDS, RelayField
 from rekindle.errors import DocumentError
 from rekindle.formats import json_codec
 from rekindle.formats.identifiers import (
@@ -25,7 +25,7 @@ from rekindle.thresholds.texts import ITEM_CHARACTERS, SUMMARY_ITEMS, WHOLE_CHAR
 SummaryKind = Literal["checkpoint", "relay", "brief"]
 SECTIONS: dict[SummaryKind, tuple[str, ...]] = {
     "checkpoint": tuple(CheckpointSection),
-    "relay": tuple(RelayField),
+    "relay": tuple(field for field in RelayField if field not in OPTIONAL_FIELDS),
     "brief": tuple(BriefLabel),
 }
 FROM_GIT = {CheckpointSection.MODIFIED_FILES}

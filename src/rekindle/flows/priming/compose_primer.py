@@ -11,7 +11,7 @@ from rekindle.documents.state import OpenLoop
 from rekindle.flows.read_documents import read_relay
 from rekindle.policy.projection import open_loops, sessions
 from rekindle.policy.projection.projection import Projection
-from rekindle.policy.relay import trim
+from rekindle.policy.relay import relay_notes, trim
 from rekindle.policy.settings.runtime_settings import Settings
 from rekindle.policy.stall import stall_response
 from rekindle.stores.files import FileStore
@@ -47,7 +47,9 @@ def compose_primer(
     `session` is that session. `branch` is the branch of the agent's own clone or work tree.
     """
     relay_path = str(store.folder(agent).document("relay"))
-    relay = read_relay(store, agent)
+    relay, notes = read_relay(store, agent), agent_view.projection.new_notes
+    # A session that crashed proposed these notes, and no relay contains them yet.
+    noted = relay_notes.merge_notes(relay, notes) if relay else relay_notes.compose_notes(notes)
     cap = settings.runtime.relay.max_relay_tokens
     opened = open_loops.list_open_loops(agent_view.projection.loops, now, settings.runtime.loops)
     recovery = None
@@ -76,7 +78,7 @@ def compose_primer(
         answer="\n".join(primer.render_answer(answer.asked, answer.text) for answer in answers),
         closing=primer.render_closing(draft, cap) if draft else "",
         rules=rules,
-        relay=trim.cut_for_primer(relay, cap, relay_path) if relay else None,
+        relay=trim.cut_for_primer(noted, cap, relay_path) if noted else None,
         relay_path=relay_path,
         checkpoint=checkpoint,
         brief=_decode_document(store.document(agent, "brief")),

@@ -19,6 +19,7 @@ from rekindle.documents.events import (
 from rekindle.policy.briefs import brief_schedule
 from rekindle.policy.projection import (
     open_loops,
+    proposals,
     sessions,
 )
 from rekindle.policy.projection.hook_reports import make_report_key
@@ -76,9 +77,11 @@ class _ProjectionBuilder(ProjectionFields):
             return
         match event:
             case events.LoopAdded():
-                self._add_mark(event.id, LoopMark(event.ts, event.text, added=event.added))
+                self._add_mark(
+                    event.id, LoopMark(event.ts, event.text, added=event.added, by=event.by)
+                )
             case events.LoopResolved():
-                self._add_mark(event.id, LoopMark(event.ts, event.reason, closes=True))
+                self._add_mark(event.id, LoopMark(event.ts, event.reason, closes=True, by=event.by))
             case events.StateAdopted():
                 self._apply_adopted(event)
             case events.RelayCommitted():
@@ -176,6 +179,8 @@ class _ProjectionBuilder(ProjectionFields):
                 self.run = runs.apply_event(self.run, event)
             case events.QuestionAsked() | events.QuestionAnswered() | events.PersonAnswered():
                 self._apply_question(event)
+            case events.ProposalMade():
+                proposals.record_proposal(self.proposals, event)
             case _:
                 self.run = runs.apply_event(self.run, event)
 
@@ -292,6 +297,8 @@ class _ProjectionBuilder(ProjectionFields):
         over_cap: bool = False,
         session: str = "",
     ) -> None:
+        if event.document == "relay" and event.by in proposals.MERGING_AUTHORS:
+            self.merged = max(self.merged, event.seq)
         committed = self.documents.get(event.document)
         if committed is None or event.seq > committed.seq:
             self.documents[event.document] = CommittedDocument(

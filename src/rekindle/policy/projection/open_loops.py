@@ -59,14 +59,16 @@ class LoopMark(msgspec.Struct, frozen=True, omit_defaults=True):
     added: str = ""
     extra: dict[str, Any] | None = None
     """Unknown fields; None to keep the previous ones."""
+    by: str = ""
+    """Agent that added the mark; empty for a person or a brief."""
 
     @property
-    def order(self) -> tuple[datetime, int, datetime, str, str, bytes]:
+    def order(self) -> tuple[datetime, int, datetime, str, str, bytes, str]:
         """Return the sort key: by time, and openings last, so that no loop is lost."""
         extra = b"" if self.extra is None else encode_value(self.extra)
         # Corrections sort before other marks with the same time, and the newest correction is last.
         rank = 0 if self.corrects else 1 if self.closes else 2
-        return (self.ts, rank, self.corrects or self.ts, self.text, self.added, extra)
+        return (self.ts, rank, self.corrects or self.ts, self.text, self.added, extra, self.by)
 
     @property
     def day(self) -> str:
@@ -103,12 +105,21 @@ class Loop(msgspec.Struct, frozen=True):
 
         Rewording does not change this time.
         """
+        return self._opening.ts
+
+    @property
+    def opened_by(self) -> str:
+        """Return the agent that opened the loop, or "" for a person or a brief."""
+        return self._opening.by
+
+    @property
+    def _opening(self) -> LoopMark:
         first = self.marks[-1]
         for mark in reversed(self.marks):
             if mark.closes:
                 break
             first = mark
-        return first.ts
+        return first
 
     @property
     def times_reopened(self) -> int:

@@ -12,6 +12,7 @@ from rekindle.policy.briefs.brief_schedule import BriefState
 from rekindle.policy.projection import sessions
 from rekindle.policy.projection.hook_reports import keep_newest_reports
 from rekindle.policy.projection.open_loops import Loop
+from rekindle.policy.projection.proposals import list_new_notes, prune_proposals
 from rekindle.policy.projection.sessions import LaunchRecord, SessionRecord
 from rekindle.policy.stall import stall_response
 from rekindle.policy.stall.stall_response import CycleBeginning, LastAnswer
@@ -137,6 +138,10 @@ class ProjectionFields(msgspec.Struct):
     reviewed: stall_response.LastReview = stall_response.LastReview()
     rewound: events.WorkRewound | None = None
     """The last rewind of the work tree; None if there was none."""
+    proposals: dict[str, events.ProposalMade] = {}
+    """The agent's proposals, by kind and text."""
+    merged: int = 0
+    """Log position of the last relay that took up the agent's notes."""
 
     @property
     def may_miss_stop(self) -> bool:
@@ -158,6 +163,11 @@ class ProjectionFields(msgspec.Struct):
     def last_ended_cycle(self) -> CycleEnded | None:
         """Return the cycle that ended last, or None if no cycle has ended."""
         return self.ended[max(self.ended)] if self.ended else None
+
+    @property
+    def new_notes(self) -> list[events.ProposalMade]:
+        """Return the agent's decisions and failed approaches that no relay contains yet."""
+        return list_new_notes(self.proposals, self.merged)
 
     @property
     def new_answers(self) -> list[LastAnswer]:
@@ -187,6 +197,7 @@ def prune_projection(projection: Projection) -> Projection:
         briefed=brief_schedule.prune_brief_state(projection.briefed),
         questions=(newest := _prune_questions(projection)),
         answers={name: answer for name, answer in projection.answers.items() if name in newest},
+        proposals=prune_proposals(projection.proposals, projection.loops, projection.merged),
     )
 
 

@@ -38,8 +38,15 @@ _IS_OPTION = re.compile(
 _RANKS_NOTHING = (
     RelayField.WHAT_WE_DID,
     RelayField.KEY_DECISIONS,
+    RelayField.FAILED_APPROACHES,
     RelayField.METRICS,
     RelayField.ACTIVE_PROJECTS,
+)
+_CHOOSES_NOTHING = (
+    RelayField.NEXT_ACTION,
+    RelayField.OPEN_QUESTIONS,
+    RelayField.METRICS,
+    RelayField.FAILED_APPROACHES,
 )
 _WINNER = re.compile(
     r"(?:the\s+)?(?:winner|winning (?:option|idea)|chosen(?: (?:option|one|approach))?"
@@ -256,7 +263,7 @@ def _find_labelled_winners(lines: list[ProseLine]) -> Iterator[str]:
 
 def _find_stated_winners(lines: list[ProseLine]) -> Iterator[str]:
     for line in lines:
-        if line.owner in {RelayField.NEXT_ACTION, RelayField.OPEN_QUESTIONS, RelayField.METRICS}:
+        if line.owner in _CHOOSES_NOTHING:
             continue
         for sentence in _SENTENCE.findall(line.bare):
             match = _CHOSE.search(sentence.strip())

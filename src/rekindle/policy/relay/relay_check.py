@@ -55,7 +55,9 @@ def classify_relay(relay: Relay, cap: int) -> RelayReport:
     text = relays.render(relay)
     tokens = estimate_tokens(text)
     present = tuple(field for field in RelayField if relay.places(field))
-    missing = tuple(field for field in RelayField if field not in present)
+    missing = tuple(
+        field for field in RelayField if field not in {*present, *relays.OPTIONAL_FIELDS}
+    )
     findings = list(_find_problems(relay, text, tokens, cap))
     if missing and text.strip():
         findings.append(RelayFinding("missing-fields", f"fields not found: {', '.join(missing)}"))

@@ -1,9 +1,10 @@
 """Trim a relay to its cap without changing its directive.
 
 Lines are removed in this order, and only until the relay fits: done lines; What We Did; the oldest
-decisions; the other sections, from the bottom. In a Next Action only done lines are removed. Lines
-are never rewritten. Removed lines are returned, so they can be archived first. A relay without a
-directive is left unchanged, because a text that cannot be parsed must not be cut.
+decisions; sections that are not fields, from the bottom; the minor fields, with the oldest failed
+approaches next to last. In a Next Action only done lines are removed. Lines are never rewritten.
+Removed lines are returned, so they can be archived first. A relay without a directive is left
+unchanged, because a text that cannot be parsed must not be cut.
 
 Removing a line can change how others are parsed: half a comment hides the headings after it. So the
 remaining text is parsed again. If its sections differ from before, whole sections are removed
@@ -19,14 +20,8 @@ from functools import lru_cache
 import msgspec
 
 from rekindle.documents import relay as relays
-from rekindle.documents.relay import (
-    Relay,
-    RelayField,
-)
-from rekindle.formats import (
-    outline,
-    schema_mark,
-)
+from rekindle.documents.relay import Relay, RelayField
+from rekindle.formats import outline, schema_mark
 from rekindle.formats.identifiers import to_one_line
 from rekindle.policy.settings.runtime_settings import HEADLINE_CHARACTERS
 from rekindle.policy.text.token_estimate import (
@@ -45,8 +40,11 @@ _LAST_TO_GO = (
     RelayField.METRICS,
     RelayField.ACTIVE_PROJECTS,
     RelayField.OPEN_QUESTIONS,
+    RelayField.FAILED_APPROACHES,
     RelayField.CURRENT_PHASE,
 )
+_BY_AGE = (RelayField.KEY_DECISIONS, RelayField.FAILED_APPROACHES)
+"""Fields from which the oldest items are removed first."""
 
 
 # Cached, because most lines stay the same from one relay to the next.
@@ -280,17 +278,17 @@ def _list_candidates(page: _RelayPage) -> Iterator[tuple[str, list[_PageLine]]]:
         yield from (("done", group) for group in _list_done_items(page))
     for section in page.owned_by(RelayField.WHAT_WE_DID):
         yield from (("history", block) for block in page.blocks(section))
-    yield from (("decision", block) for block in _sort_decisions_by_age(page))
+    yield from (("decision", block) for block in _sort_by_age(page, RelayField.KEY_DECISIONS))
     yield from (("other", block) for block in _list_other_sections(page))
 
 
 def _list_done_items(page: _RelayPage) -> Iterator[list[_PageLine]]:
-    """Yield done items, except decisions, which are removed later by age."""
+    """Yield done items, except in fields whose items are removed later, by age."""
     lines = page.lines
     spared = _find_finished_directive(page)
     for number, line in enumerate(lines):
         owner = page.owners[line.section] if line.section >= 0 else None
-        if line.is_heading or line.in_fence or owner is RelayField.KEY_DECISIONS:
+        if line.is_heading or line.in_fence or owner in _BY_AGE:
             continue
         if line.section in spared or not is_done_item(line.text):
             continue
@@ -346,15 +344,14 @@ def _list_lines_below(lines: list[_PageLine], number: int) -> list[_PageLine] | 
     return below
 
 
-def _sort_decisions_by_age(page: _RelayPage) -> list[list[_PageLine]]:
-    """Sort the decisions by their own date or their heading's date.
+def _sort_by_age(page: _RelayPage, field: RelayField) -> list[list[_PageLine]]:
+    """Sort a field's items by their own date or their heading's date.
 
-    An undated decision gets the date of the one above it. Decisions with equal dates keep their
-    order.
+    An undated item gets the date of the one above it. Items with equal dates keep their order.
     """
     blocks = []
     dates = []
-    for section in page.owned_by(RelayField.KEY_DECISIONS):
+    for section in page.owned_by(field):
         title = page.sections[section].title
         above = None if relays.match_field(title) else _find_latest_date(title)
         for block in page.blocks(section):
@@ -387,6 +384,9 @@ def _list_other_sections(page: _RelayPage) -> Iterator[list[_PageLine]]:
         if section >= 0 and not _has_kept_below(page, section):
             yield page.own[section]
     for field in _LAST_TO_GO:
+        if field in _BY_AGE:
+            yield from _sort_by_age(page, field)
+            continue
         for section in reversed(page.owned_by(field)):
             yield from reversed(page.blocks(section))
 

@@ -18,12 +18,14 @@ from rekindle.documents.events import (
     DocumentCommitted,
 )
 from rekindle.documents.relay import Relay
-from rekindle.errors import CheckFailedError
+from rekindle.errors import CheckFailedError, DocumentError
 from rekindle.formats import json_codec
 from rekindle.formats.identifiers import to_one_line
 from rekindle.policy.projection.projection import CommittedDocument
+from rekindle.policy.projection.proposals import MERGING_AUTHORS
 from rekindle.policy.relay import (
     relay_check,
+    relay_notes,
     trim,
 )
 from rekindle.policy.settings.runtime_settings import HEADLINE_CHARACTERS
@@ -43,6 +45,9 @@ class DocumentWriter(LogWriter):
         """Commit a relay, trimmed to its size limit. The trimmed text is archived first."""
         written = relays.render(relay)
         relay = relays.parse(self._redaction.text(written).encode())
+        if by in MERGING_AUTHORS:
+            # The proposals in the log are redacted already.
+            relay = relay_notes.merge_notes(relay, self.projection.new_notes, self._read_relay())
         cap = self._settings.runtime.relay.max_relay_tokens
         checked = relay_check.classify_relay(relay, cap)
         if not checked.usable:
@@ -109,6 +114,15 @@ class DocumentWriter(LogWriter):
             )
         )
         rejected_files.remove_older(path, to)
+
+    def _read_relay(self) -> Relay | None:
+        """Return the committed relay, or None if there is none or its copy is damaged."""
+        committed = self.projection.documents.get("relay")
+        data = durable_files.read_bytes(self.folder.path / committed.path) if committed else None
+        try:
+            return relays.parse(data) if data is not None else None
+        except DocumentError:
+            return None
 
     def _archive_bytes(self, prefix: str, data: bytes, last: str = "") -> str:
         """Archive data and return the copy's path. If `last` has the same text, return `last`."""

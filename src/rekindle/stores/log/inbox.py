@@ -28,6 +28,7 @@ from rekindle.documents.events import (
     Event,
     LoopAdded,
     LoopResolved,
+    ProposalMade,
     SessionStarted,
     UnknownEvent,
 )
@@ -45,7 +46,7 @@ from rekindle.hook import record_writer
 from rekindle.policy.redact.redaction import Redaction
 from rekindle.stores.folders.agent_folder import AgentFolder
 from rekindle.system.files import durable_files
-from rekindle.thresholds.texts import LOOP_ID_CHARACTERS
+from rekindle.thresholds.texts import AUTHOR_CHARACTERS, LOOP_ID_CHARACTERS
 
 _VERSION = 1
 _EVENT = b"event "
@@ -257,6 +258,14 @@ def _make_harmless(event: AnyEvent | UnknownEvent) -> AnyEvent | UnknownEvent:
     if isinstance(event, LoopResolved):
         return msgspec.structs.replace(
             event, id=to_one_line(event.id, LOOP_ID_CHARACTERS), reason=to_one_line(event.reason)
+        )
+    if isinstance(event, ProposalMade):
+        return msgspec.structs.replace(
+            event,
+            id=to_one_line(event.id, LOOP_ID_CHARACTERS),
+            text=to_one_line(event.text),
+            choices=tuple(to_one_line(choice) for choice in event.choices),
+            by=to_one_line(event.by, AUTHOR_CHARACTERS),
         )
     return event
 

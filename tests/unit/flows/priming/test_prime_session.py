@@ -343,3 +343,16 @@ def test_no_primer_is_too_long_for_a_hook(directive, decisions, other, loops, kn
             assert count_utf16_units(text) <= HOOK_CHARACTERS, source
         assert text.startswith(BANNER)
         assert "Begin with this, now." in text.partition("=\n\n")[2]
+
+
+def test_notes_of_a_session_that_crashed_are_in_the_next_primer(store, clock):
+    """No relay contains them yet, and the first session has no relay at all."""
+    scene, note = Scene(store, clock), "## Failed Approaches\n- regexes: slow ("
+    scene.append(events.ProposalMade(ts=clock(), about="failed approach", text="regexes: slow"))
+    assert note in scene.prime()
+    clock.forward(hours=1)
+    scene.commit()
+    assert note in scene.prime(session="later")
+    clock.forward(hours=1)
+    again = scene.prime(session="later", source="compact")
+    assert "Failed, do not try this again:\n- regexes: slow (" in again

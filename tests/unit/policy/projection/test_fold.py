@@ -48,6 +48,14 @@ launch = {
     "session": st.just("s"),
 }
 facts = st.one_of(
+    st.builds(
+        events.ProposalMade,
+        ts=moments,
+        about=st.sampled_from(["resolution", "decision", "failed approach", "question"]),
+        text=words,
+        id=identities,
+        by=st.sampled_from(["a", "b"]),
+    ),
     st.builds(events.AgentCreated, ts=moments, agent=st.just("a")),
     st.builds(events.OwnerChanged, ts=moments, host=st.just("h"), previous=st.just("")),
     st.builds(events.Heartbeat, ts=moments, session=words, visitor=st.booleans()),
@@ -165,7 +173,14 @@ facts = st.one_of(
         usd=st.sampled_from([0.0, 1.5]),
         unpriced=st.integers(0, 2),
     ),
-    st.builds(events.LoopAdded, ts=moments, id=identities, text=words, added=dates),
+    st.builds(
+        events.LoopAdded,
+        ts=moments,
+        id=identities,
+        text=words,
+        added=dates,
+        by=st.sampled_from(["", "a"]),
+    ),
     st.builds(events.LoopResolved, ts=moments, id=identities, reason=words),
     st.builds(
         events.StateAdopted,

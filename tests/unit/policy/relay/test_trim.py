@@ -55,6 +55,10 @@ Phase: building
 - decided-older: so (2026-01-01)
 - ✅ decided-ticked: so (2026-03-03)
 
+## Failed Approaches
+- failed-newer: so (2026-02-03)
+- failed-older: so (2026-01-02)
+
 ## Active Projects
 - [x] project-done
 - [ ] project-open
@@ -105,6 +109,8 @@ ORDER = [
     "metric-line",
     "project-open",
     "question-line",
+    "failed-older",
+    "failed-newer",
 ]
 STAYS = ["rekindle: relay", "# Consensus", "## Current Phase", "Phase: building", "Ship it"]
 
