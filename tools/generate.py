@@ -11,6 +11,7 @@ import keeping_alive
 import manifest_page
 import module_page
 import output_page
+import plugin_files
 import scale
 from msgspec.structs import replace
 
@@ -268,13 +269,13 @@ PAGES = {
 def generate() -> int:
     check = "--check" in sys.argv[1:]
     drifted = []
-    for name, make in PAGES.items():
-        path = (REFERENCE / name).resolve()
-        text = (NOTE if path.suffix == ".md" else "") + make()
+    texts = {(REFERENCE / name).resolve(): make for name, make in PAGES.items()}
+    files = {path: (NOTE if path.suffix == ".md" else "") + make() for path, make in texts.items()}
+    for path, text in (files | plugin_files.list_files()).items():
         if check and (not path.exists() or path.read_text(encoding="utf-8") != text):
             drifted.append(path.relative_to(ROOT))
         elif not check:
-            path.parent.mkdir(exist_ok=True)
+            path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
     for name in drifted:
         print(f"{name} has drifted from the code: run `just docs`")

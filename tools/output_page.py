@@ -428,6 +428,16 @@ OUTPUTS = {
             "hooks[].fix": "Command that fixes the problem; empty if there is none.",
         },
     ),
+    "plugin status": Output(
+        "",
+        {
+            "plugins": "One entry for each CLI on the PATH that can have the plugin.",
+            "plugins[].cli": "The CLI: claude, codex or gemini.",
+            "plugins[].state": "Whether the plugin is installed and can work.",
+            "plugins[].version": "The plugin's version; empty if it is not installed.",
+            "plugins[].problem": "What is wrong with the plugin; empty if nothing is.",
+        },
+    ),
     "init": Output(
         "",
         {

@@ -18,7 +18,12 @@ def main() -> NoReturn:
         sys.exit(UNSUPPORTED)
     # Imports create no garbage, and collecting it would take a tenth of a short command's time.
     gc.disable()
-    from rekindle.cli.main import main as run  # noqa: PLC0415 - see above
+    if sys.argv[1:2] == ["hook"]:
+        from rekindle.wiring.plugin_hook import main as run_hook  # noqa: PLC0415 - as below
+
+        run_hook(sys.argv[2:])
+        sys.exit(0)
+    from rekindle.cli.main import main as run  # noqa: PLC0415 - Windows is refused first
 
     run()
 

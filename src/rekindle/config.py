@@ -76,15 +76,23 @@ class Project(msgspec.Struct, frozen=True):
 def find_project(start: Path) -> Path | None:
     """Return the nearest folder with a manifest: `start` or one above it.
 
-    In an agent's own clone, this is the project and not the clone's copy of the manifest.
+    In an agent's own clone, this is the project and not the clone's copy of the manifest. If a
+    plugin records a folder's sessions, its manifest is outside the folder.
     """
     if project := private_files.find_workspace_project(start):
         return project
     for folder in (start, *start.parents):
         with translate_os_errors(folder / MANIFEST_FILE):
-            if (folder / MANIFEST_FILE).exists():
+            if (folder / MANIFEST_FILE).exists() or has_private_manifest(folder):
                 return folder
     return None
+
+
+def has_private_manifest(folder: Path) -> bool:
+    """Return whether a plugin records the sessions in a folder without rekindle.yaml."""
+    return RekindleFolder(folder).path.is_dir() and (
+        private_files.find_private_project(folder).manifest.exists()
+    )
 
 
 def load_project(start: Path) -> Project:
@@ -168,8 +176,11 @@ def list_agents(folder: Path) -> list[str]:
 
 
 def read_manifest_text(folder: Path) -> str:
+    path = folder / MANIFEST_FILE
+    if not path.exists() and has_private_manifest(folder):
+        path = private_files.find_private_project(folder).manifest
     try:
-        data = durable_files.read_user_file(folder / MANIFEST_FILE, runtime_settings.MANIFEST_BYTES)
+        data = durable_files.read_user_file(path, runtime_settings.MANIFEST_BYTES)
     except (OversizedError, UnsafePathError) as error:
         raise ManifestError(error.reason, hint=error.hint) from error
     try:

@@ -93,7 +93,7 @@ ALLOWED_INSIDE = {
     "cli/fleet/fleet_command.py:_PORT": "port numbers of TCP",
     "cli/fleet/fleet_command.py:dev": "usual port of the engine's UI",
     "policy/traces/build_trace.py:_*": "lengths of ids in OTLP",
-    "cli/setup/initial_files.py:make_default_name": "format of a name on disk",
+    "formats/identifiers.py:make_agent_name": "format of a name on disk",
     "cli/output.py:_escape_control": "largest byte",
     "cli/setup/torture_command.py:torture": "the load of `rekindle torture`",
     "demo/*:*": "the script of a demonstration",

@@ -8,6 +8,7 @@ import msgspec
 
 from rekindle import config
 from rekindle.api.operator import Operator
+from rekindle.documents.manifest import MANIFEST_FILE
 from rekindle.documents.manifest_keys import Budget
 from rekindle.documents.screens.agent_row import AgentRow
 from rekindle.errors import UsageError
@@ -43,7 +44,8 @@ def run(
         ManifestError: A setting is not valid.
     """
     path, operator = Path(folder).absolute(), operator or Operator()
-    if (manifest := config.find_project(path)) is not None:
+    manifest = config.find_project(path)
+    if manifest is not None and (manifest / MANIFEST_FILE).exists():
         raise UsageError(
             f"{manifest} has a rekindle.yaml, so its agents are named there",
             hint=f"use rekindle.connect(folder).agent({name!r}).start()",

@@ -142,6 +142,9 @@ COMMAND_GROUPS: dict[str, dict[str, CommandEntry]] = {
         "config": CommandEntry(
             "setup.config_command:config", "Show every setting with its value, origin and meaning."
         ),
+        "plugin": CommandEntry(
+            "setup.plugin_command:plugin", "Add Rekindle to the CLIs that you use yourself."
+        ),
         "hooks": CommandEntry(
             "setup.hooks_command:hooks", "Let an agent CLI report its sessions to Rekindle."
         ),

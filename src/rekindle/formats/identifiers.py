@@ -38,6 +38,11 @@ def make_slug(text: str) -> str:
     return "-".join(words)[:48].strip("-") or "loop"
 
 
+def make_agent_name(folder: str) -> str:
+    """Return the default name of an agent that works in a folder with this name."""
+    return make_slug(folder)[:40] if folder else "agent"
+
+
 def derive_id(text: str) -> str:
     """Create an id for a text. Different texts get different ids, in any script."""
     digest = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:8]

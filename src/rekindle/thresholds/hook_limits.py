@@ -53,3 +53,9 @@ HOOK_WORD_CHARACTERS = declare_threshold(
     "characters",
     "Maximum length of a word that Rekindle keeps from a hook report.",
 )
+PLUGIN_COMMAND_SECONDS = declare_threshold(
+    120,
+    "hooks.plugin_command_seconds",
+    "seconds",
+    "Timeout for a command of an agent CLI that installs, lists or removes the plugin.",
+)

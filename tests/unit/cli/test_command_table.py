@@ -10,6 +10,7 @@ from rekindle.cli.command_table import COMMANDS, OTHER_NAMES
 
 VERBS = (
     *(
+        "Add",
         "Answer",
         "Check",
         "Continue",

@@ -19,11 +19,12 @@ from rekindle.cli.output import (
     print_styled,
 )
 from rekindle.cli.setup.init_command import add_agent
-from rekindle.cli.setup.initial_files import make_default_name, write_prompt
+from rekindle.cli.setup.initial_files import write_prompt
 from rekindle.config import Project
 from rekindle.errors import UsageError
 from rekindle.flows import adopt_documents as flow
 from rekindle.formats.identifiers import (
+    make_agent_name,
     require_agent_name,
     to_one_line,
 )
@@ -152,7 +153,7 @@ def _choose_name(folder: Path, agent: str | None, named: str) -> str:
             f"which agent? rekindle.yaml has {', '.join(names[:AGENTS_NAMED])}",
             hint=f"name one: `rekindle adopt PATH {names[0]}`",
         )
-    return names[0] if names else require_agent_name(make_default_name(folder))
+    return names[0] if names else require_agent_name(make_agent_name(folder.name))
 
 
 def _refuse_own(path: Path, folder: Path) -> None:

@@ -17,7 +17,6 @@ from rekindle.cli.options import (
 )
 from rekindle.cli.output import echo, print_json
 from rekindle.cli.setup.initial_files import (
-    make_default_name,
     write_prompt,
     write_schema,
     write_summarizer,
@@ -30,6 +29,7 @@ from rekindle.errors import (
 )
 from rekindle.formats import yaml_lines
 from rekindle.formats.identifiers import (
+    make_agent_name,
     require_agent_name,
     to_one_line,
 )
@@ -247,7 +247,7 @@ def _is_accepted(folder: Path) -> bool:
 
 def _choose_name(folder: Path, agent: str | None, *, yes: bool) -> str:
     return require_agent_name(
-        agent or _ask_user("Agent's name", make_default_name(folder), yes=yes)
+        agent or _ask_user("Agent's name", make_agent_name(folder.name), yes=yes)
     )
 
 

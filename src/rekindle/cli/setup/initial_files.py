@@ -1,10 +1,9 @@
-"""Files that `init` and `adopt` write next to the manifest, and the agent's default name."""
+"""Files that `init` and `adopt` write next to the manifest."""
 
 from pathlib import Path
 
 from rekindle.documents import manifest
 from rekindle.errors import translate_os_errors
-from rekindle.formats.identifiers import make_slug
 from rekindle.policy.settings.manifest_schema import render_schema
 from rekindle.policy.settings.runtime_settings import AgentDefaults
 from rekindle.stores.folders.agent_folder import RekindleFolder
@@ -44,7 +43,3 @@ def write_schema(folder: Path) -> None:
     schema = render_schema()
     if durable_files.read_bytes(path) != schema:
         durable_files.replace_file(path, schema)
-
-
-def make_default_name(folder: Path) -> str:
-    return make_slug(folder.name)[:40] if folder.name else "agent"

@@ -6,6 +6,7 @@ instead:
 
     projects/NAME-HASH/project.json      identity of the folder that the user trusts
     projects/NAME-HASH/fleet.json        the `fleet:` that commands may connect to
+    projects/NAME-HASH/manifest.json     manifest of a folder without rekindle.yaml
     projects/NAME-HASH/agents/NAME/      the operator's commands to one agent, and related records
     projects/NAME-HASH/pipelines/NAME/   the accepted settings and the runs of one pipeline
     projects/NAME-HASH/schedules/        the scheduled runs that were started, skipped or missed
@@ -128,6 +129,11 @@ class PrivateProject(msgspec.Struct, frozen=True):
     @property
     def record(self) -> Path:
         return self.path / _RECORD
+
+    @property
+    def manifest(self) -> Path:
+        """Manifest of a folder without rekindle.yaml, whose sessions a plugin records."""
+        return self.path / "manifest.json"
 
     @property
     def workspaces(self) -> Path:

@@ -54,6 +54,16 @@ def refuse_agent_of(
             raise CalledByAgentError(command, folder.name)
 
 
+def refuse_any_agent(command: str) -> None:
+    """Refuse a command for the whole host if an agent of any project runs it.
+
+    Raises:
+      CalledByAgentError: An agent runs it.
+    """
+    for folder in filter(None, map(_find_launched, launch_processes.list_ancestors())):
+        raise CalledByAgentError(command, folder.name)
+
+
 def _find_callers(project: Path, agents: Collection[str], *, has_fleet: bool) -> Iterator[Path]:
     """Yield the folder of each of this project's agents that started this process."""
     lineage = launch_processes.list_ancestors()

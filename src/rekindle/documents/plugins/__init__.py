@@ -1,0 +1,1 @@
+"""Plugins of Rekindle inside agent CLIs: the CLIs' commands and lists, and copies of settings."""
