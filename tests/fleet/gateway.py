@@ -107,6 +107,7 @@ async def shut(status: int) -> AsyncIterator[str]:
 @contextlib.asynccontextmanager
 async def _served(serve, tls: ssl.SSLContext | None) -> AsyncIterator[str]:
     tasks: set[asyncio.Task[None]] = set()
+    writers: list[asyncio.StreamWriter] = []
 
     async def kept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -115,6 +116,7 @@ async def _served(serve, tls: ssl.SSLContext | None) -> AsyncIterator[str]:
             await _closed(writer)
 
     def accepted(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writers.append(writer)
         tasks.add(asyncio.ensure_future(kept(reader, writer)))
 
     server = await asyncio.start_server(accepted, "127.0.0.1", 0, ssl=tls)
@@ -125,6 +127,8 @@ async def _served(serve, tls: ssl.SSLContext | None) -> AsyncIterator[str]:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        for writer in writers:  # a task that was cancelled before its first step closed nothing
+            writer.close()
 
 
 async def _pass(

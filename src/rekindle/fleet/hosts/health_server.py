@@ -64,11 +64,14 @@ async def serve_health(address: str | None, health: WorkerHealth) -> AsyncIterat
     host, port = _parse_address(address)
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(OSError, ValueError, TimeoutError, asyncio.IncompleteReadError):
+        try:
             async with asyncio.timeout(FLEET_HEALTH_SECONDS):
                 writer.write(await _answer_request(reader, health))
                 await writer.drain()
-        writer.close()
+        except (OSError, ValueError, TimeoutError, asyncio.IncompleteReadError):
+            pass  # the client is gone, or sent something else than a request
+        finally:  # also if the worker exits during the answer
+            writer.close()
 
     try:
         server = await asyncio.start_server(answer, host, port, limit=FLEET_HEALTH_BYTES)

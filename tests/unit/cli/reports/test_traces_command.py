@@ -10,6 +10,7 @@ from rekindle import config
 from rekindle.cli.main import run
 from rekindle.cli.reports import traces_command
 from rekindle.documents import events
+from rekindle.errors import CollectorError
 from rekindle.fleet.hosts.host_folder import HostFolder
 from rekindle.policy.fleet.agent_registry import AgentDefinition
 from rekindle.system import clock
@@ -60,7 +61,7 @@ def test_it_reads_the_variables_that_other_exporters_use(shop, monkeypatch):
 @pytest.mark.parametrize("status", [400, 503])
 def test_a_collector_that_refuses_is_reported(shop, capfd, status):
     with collecting(status) as got:
-        assert run(["traces", "--to", got.url]) == 1
+        assert run(["traces", "--to", got.url]) == CollectorError.exit_code
     said = capfd.readouterr().err
     assert f"HTTP {status}" in said
     assert "4318" in said
@@ -76,7 +77,7 @@ def test_a_collector_that_hangs_is_given_up(shop, capfd, monkeypatch):
     monkeypatch.setattr("rekindle.system.trace_collector.TRACE_SECONDS", 0.2)
     with closing(socket.create_server(("127.0.0.1", 0))) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
-        assert run(["traces", "--to", url]) == 1
+        assert run(["traces", "--to", url]) == CollectorError.exit_code
     assert "timed out" in capfd.readouterr().err
 
 
