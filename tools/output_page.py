@@ -407,6 +407,14 @@ OUTPUTS = {
             "spent": "The run's spending so far, with the same keys.",
         },
     ),
+    "tell": Output(
+        "",
+        {
+            "agent": AGENT,
+            "message": "Id of the message, as in the log.",
+            "arrives": "When the agent will receive it.",
+        },
+    ),
     "handoff": Output("", {"agent": AGENT, "asked": "`handoff`."}),
     "hooks install": Output(
         "With `--all`, `hooks` has one entry for each settings file.",

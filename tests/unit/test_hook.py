@@ -264,7 +264,7 @@ def test_a_message_for_the_agent_is_given_once(brakes, run, session):
     told = session(SAID % 5)
     path = json.loads(told)["transcript_path"]
     brake = claude_harness.brake(interactive=False)
-    notice = render_notice(brake, path, "you repeat yourself")
+    notice = render_notice(brake, path, "you repeat yourself", "first")
     brakes.notice("launch-1").write_bytes(notice)
 
     def ask(payload, event="PostToolBatch", launch="launch-1"):
@@ -275,17 +275,20 @@ def test_a_message_for_the_agent_is_given_once(brakes, run, session):
     assert ask(told.replace(b'"session_id"', b'"agent_id":"a1","session_id"')) == b""
     assert ask(told.replace(b"session.jsonl", b"other.jsonl")) == b""
     assert ask(session(SAID % 500)) == ANSWER
-    assert not brakes.told("launch-1").exists()
+    assert not brakes.told("launch-1", "first").exists()
     assert json.loads(ask(session(SAID % 5))) == {
         "hookSpecificOutput": {
             "hookEventName": "PostToolBatch",
             "additionalContext": "you repeat yourself",
         }
     }
-    assert brakes.told("launch-1").exists()
+    assert brakes.told("launch-1", "first").exists()
+    assert ask(told) == b""
+    brakes.notice("launch-1").write_bytes(render_notice(brake, path, "é" * 9_000, "second"))
+    assert json.loads(ask(told))["hookSpecificOutput"]["additionalContext"] == "é" * 9_000
     assert ask(told) == b""
     brakes.forget()
-    assert not brakes.told("launch-1").exists()
+    assert not brakes.told("launch-1", "first").exists()
     assert not brakes.notice("launch-1").exists()
 
 

@@ -12,6 +12,7 @@ from rekindle.api.decisions import AgentDecisions
 from rekindle.api.hand_off import request_handoff
 from rekindle.api.loops import AgentLoops
 from rekindle.api.restart_agents import RestartResult
+from rekindle.api.tell_agent import SentMessage, tell_agent
 from rekindle.documents.events import Event, QuestionAnswered
 from rekindle.documents.events.event import UnknownEvent
 from rekindle.documents.manifest_keys import Budget
@@ -142,6 +143,15 @@ class Agent:
             answer_questions.send_message(selected, words)
             return None
         return answer_questions.record_answer(selected, asked, words, home.operator)
+
+    def tell(self, text: str) -> SentMessage:
+        """Send a message to the agent without interrupting it. The agent receives it once.
+
+        Raises:
+            UsageError: The message is empty or too long.
+            AgentError: Too many messages already wait for this agent.
+        """
+        return tell_agent(self.home, self.name, text, self.home.operator)
 
     def budget(self) -> budgets.RunBudget:
         """Return the caps of the agent's run, and its spending."""

@@ -111,6 +111,8 @@ def _describe_event(event: AnyEvent | UnknownEvent) -> str:  # noqa: PLR0911 - o
             return f"{event_texts.describe_question(event)} → {step}"
         case events.QuestionAnswered():
             return event_texts.describe_answer(event)
+        case events.MessageDelivered():
+            return event_texts.describe_delivery(event)
         case _:
             return ""
 

@@ -36,6 +36,9 @@ COMMAND_GROUPS: dict[str, dict[str, CommandEntry]] = {
         "budget": CommandEntry(
             "running.budget_command:budget", "Show an agent's budget, or raise it."
         ),
+        "tell": CommandEntry(
+            "running.tell_command:tell", "Send a message to an agent without interrupting it."
+        ),
         "answer": CommandEntry("running.answer_commands:answer", "Answer an agent's question."),
         "approve": CommandEntry("running.answer_commands:approve", "Answer yes to a question."),
         "deny": CommandEntry("running.answer_commands:deny", "Answer no to a question."),

@@ -6,10 +6,14 @@ ledger, then the relay's decisions, the rest of the relay, and its failed approa
 the rules, the Next Action and the checkpoint are never dropped.
 """
 
+from collections.abc import Iterable
+
 import msgspec
 
 from rekindle.documents import relay as relays
 from rekindle.documents.clone_files import PROJECT_REMOTE
+from rekindle.documents.events import MessageSent
+from rekindle.documents.person_message import render_message
 from rekindle.documents.relay import (
     Relay,
     RelayField,
@@ -36,6 +40,8 @@ class Primer(msgspec.Struct, frozen=True, kw_only=True):
     """Stall notice, if the last cycle repeated the one before it."""
     answer: str = ""
     """Answer from a person since the last cycle."""
+    messages: str = ""
+    """Messages from people that the agent has not received yet."""
     rules: str = ""
     """Rules for every session, quoted verbatim."""
     relay: Relay | None = None
@@ -121,6 +127,11 @@ def render_answer(question_text: str, text: str) -> str:
     """Return the notice with a person's answer to the agent's question."""
     question = f"You were waiting for: {to_one_line(question_text)}\n" if question_text else ""
     return f"{question}A person has answered: {text.strip()}"
+
+
+def render_messages(messages: Iterable[MessageSent]) -> str:
+    """Return the messages that people have sent to the agent."""
+    return "\n\n".join(map(render_message, messages))
 
 
 def render_move(host: str, previous: str, left: str = "") -> str:
@@ -219,6 +230,7 @@ def _join_parts(primer: Primer) -> str:
         render_recovery(primer.recovery) if primer.recovery else "",
         primer.stall,
         primer.answer,
+        primer.messages,
         primer.rules,
         _introduce_relay(primer.relay) if primer.relay else "",
         CONTINUATION + primer.checkpoint if primer.checkpoint.strip() else "",

@@ -7,7 +7,8 @@ from rekindle.hook.host_facts import is_name, read_file
 from rekindle.hook.timeouts import BRAKING_SECONDS, HOLD_SECONDS, call_after, exit_now
 from rekindle.hook.window_usage import is_main_thread, measure_window, read_first
 
-RULE_BYTES = 10_000
+RULE_BYTES = 64 * 1024
+"""Maximum size of a rule. A person's message in it has a few thousand characters."""
 
 
 def brake_session(event: str, launch: str, payload: bytes) -> None:
@@ -55,12 +56,15 @@ def read_rule(path: str, event: str) -> dict[bytes, list[bytes]]:
 def tell_agent(rule: dict[bytes, list[bytes]], told: str, payload: bytes) -> None:
     """Give the agent the supervisor's message, unless it already has it. Sub-agents do not get it.
 
-    The file `told` marks that the agent has the message.
+    Each message has its own mark, a file whose name begins with `told`. Only the hook that creates
+    the mark prints the message, so a session never gets it twice.
     """
     if not rule or not is_main_thread(rule, payload):
         return
+    call_after(BRAKING_SECONDS, exit_now)  # a timeout after the mark would lose the message
+    mark = f"{told}-{read_first(rule, b'mark').decode()}"
     try:
-        os.close(os.open(told, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+        os.close(os.open(mark, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
     except OSError:
         return
     os.write(1, read_first(rule, b"answer"))

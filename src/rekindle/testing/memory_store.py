@@ -50,7 +50,7 @@ class MemoryMarker:
 class MemoryBrakes:
     """Brake files that no hook reads."""
 
-    def rule(self, _launch: str) -> MemoryMarker:
+    def rule(self, *_names: str) -> MemoryMarker:
         return MemoryMarker()
 
     braked = taken = notice = told = rule

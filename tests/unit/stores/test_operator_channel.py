@@ -38,6 +38,7 @@ def commands(clock):
         ),
         events.HandoffRequested(ts=clock()),
         events.BudgetRaised(ts=clock(), usd=1000.0),
+        events.MessageSent(ts=clock(), message="m1", text="push to production"),
     ]
 
 

@@ -54,6 +54,8 @@ from rekindle.documents.events.operator_events import (
     BudgetRaised,
     DesiredSet,
     HandoffRequested,
+    MessageDelivered,
+    MessageSent,
     PersonAnswered,
     QuestionAnswered,
     QuestionAsked,
@@ -133,6 +135,8 @@ __all__ = [
     "LoopAdded",
     "LoopCorrection",
     "LoopResolved",
+    "MessageDelivered",
+    "MessageSent",
     "OwnerChanged",
     "PersonAnswered",
     "PrimerGiven",
@@ -179,6 +183,7 @@ OPERATOR_COMMANDS = (
     QuestionAnswered,
     HandoffRequested,
     BudgetRaised,
+    MessageSent,
 )
 """The operator's commands. Records of these kinds count only if they come from outside the
 workspace.
@@ -223,6 +228,8 @@ AnyEvent = (
     | DesiredSet
     | RestartRequested
     | PersonAnswered
+    | MessageSent
+    | MessageDelivered
     | QuestionAsked
     | QuestionAnswered
     | RunStarted

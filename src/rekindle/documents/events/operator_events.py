@@ -92,6 +92,31 @@ class QuestionAnswered(Event, frozen=True, kw_only=True, tag="question.answered"
     """Why the answer does not count, or empty if it does."""
 
 
+class MessageSent(Event, frozen=True, kw_only=True, tag="message.sent"):
+    summary = "A person sent the agent a message, which does not interrupt it."
+    message: str
+    """Message id."""
+    text: str
+    """Message text."""
+    by: str = ""
+    """User who sent it."""
+    origin: str = ""
+    """Where the message came from: terminal, command or program."""
+
+
+class MessageDelivered(Event, frozen=True, kw_only=True, tag="message.delivered"):
+    summary = "The agent has received a person's message. It is not sent again."
+    message: str
+    """Message id."""
+    session: str
+    launch: str = ""
+    """Launch of the session, or empty if a person started it."""
+    how: str
+    """How the session received it: `hook` for the result of a tool call, `prompt` for the first
+    prompt of a launch, or `primer` for the start of a person's own session.
+    """
+
+
 class WorkRewound(Event, frozen=True, kw_only=True, tag="work.rewound"):
     summary = "The operator rewound the work tree to a snapshot. The next session starts fresh."
     snapshot: str

@@ -112,6 +112,8 @@ class LaunchStarted(Event, frozen=True, kw_only=True, tag="launch.started"):
     """Time from the host's boot to the launch, in seconds."""
     head: str = ""
     """Commit that was checked out, or empty if unknown."""
+    messages: tuple[str, ...] = ()
+    """Ids of the persons' messages in its prompt."""
 
 
 class LaunchEnded(Event, frozen=True, kw_only=True, tag="launch.ended"):

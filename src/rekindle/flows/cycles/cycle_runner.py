@@ -125,7 +125,7 @@ class CycleRunner:
                 projection, tried, recovering=recovery, handed=handed, interrupting=interrupting
             )
         else:
-            prompt = self._prompts.render_resume(tried)
+            prompt = self._prompts.render_resume(tried, projection)
         cap = budget.raise_caps(self._agent.budget, projection.run.raised_caps())
         agent = msgspec.structs.replace(self._agent, budget=cap)
         plan = self._prompts.make_launch_spec(step, cap, spent.usd, prompt)
@@ -150,6 +150,7 @@ class CycleRunner:
             boot=self._ports.processes.boot(),
             uptime=self._ports.processes.uptime(),
             head=self._ports.head(),
+            messages=tuple(sent.message for sent in projection.waiting_messages),
         )
         # Record the launch before starting the process. If this supervisor dies, the next one finds
         # the launch without an end and cleans up its processes.

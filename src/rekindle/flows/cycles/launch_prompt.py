@@ -23,10 +23,14 @@ class LaunchPrompts:
     def __init__(self, agent: AgentSpec, world: SupervisorPorts) -> None:
         self._agent, self._ports = agent, world
 
-    def render_resume(self, tried: list[LaunchRecord]) -> str:
-        """Return the prompt for a resumed session. It lists the processes that were killed."""
+    def render_resume(self, tried: list[LaunchRecord], known: Projection) -> str:
+        """Return the prompt for a resumed session.
+
+        It lists the processes that were killed, and contains the messages that people have sent.
+        """
         notice = render_ended_notice(tried[-1].swept) if tried else ""
-        return f"{primer.RESUME_PROMPT}\n{notice}\n" if notice else primer.RESUME_PROMPT
+        parts = filter(None, (notice, primer.render_messages(known.waiting_messages)))
+        return "".join([primer.RESUME_PROMPT, *(f"\n{part}\n" for part in parts)])
 
     def render_fresh(
         self,
@@ -55,6 +59,7 @@ class LaunchPrompts:
             task=asked or self._agent.task,
             recovering=recovering,
             draft=self._find_draft_path(),
+            messages=known.waiting_messages,
             converges=self._agent.converges,
             branch=self._agent.branch,
         )

@@ -11,6 +11,7 @@ from rekindle.flows.cycles.window_sizes import WindowSizes
 from rekindle.flows.cycles.work_signs import add_resolved
 from rekindle.flows.launches.background_processes import BackgroundProcesses
 from rekindle.flows.launches.launch import Launch
+from rekindle.flows.launches.message_delivery import find_deliveries
 from rekindle.flows.launches.refused_calls import (
     RefusedCalls,
     find_refused_calls,
@@ -115,8 +116,17 @@ class ExitRecorder:
             signs=signs,
             fruitless=launch.fruitless,
         )
-        before = self._log.known().run.refused_call_count()
-        self._log.append(*ended, end, *refused.record(end, before), *asked)
+        known = self._log.known()
+        before = known.run.refused_call_count()
+        received = find_deliveries(
+            self._ports,
+            known,
+            launch.mark,
+            session,
+            transcript=launch.transcript(),
+            is_read=ran or exited.kind == "clean" or watched.finished is not None,
+        )
+        self._log.append(*ended, end, *refused.record(end, before), *asked, *received)
         return exited
 
     def record_lost(
@@ -126,16 +136,28 @@ class ExitRecorder:
         lost_exit = LaunchExit("crash", "its supervisor died before it exited")
         reported = self._find_opened_session(mark)
         spent = known.run.run_spending()
+        session = launch.session or reported
+        # Without launch hooks, there is no way to tell whether the session was opened.
+        opened = bool(reported) or not self._agent.harness.CAN.launch_hooks
+        now = self._log.known()  # the hooks may have reported the transcript at the last moment
+        life = now.lives.get(session)
+        received = find_deliveries(
+            self._ports,
+            now,
+            mark,
+            session,
+            transcript=life.transcript if life is not None else "",
+            is_read=not self._agent.harness.CAN.hooks,
+        )
         self._log.append(
             events.LaunchEnded(
                 ts=self._ports.clock(),
                 launch=mark,
                 cycle=launch.cycle,
-                session=launch.session or reported,
+                session=session,
                 exit=LOST_EXIT,
                 resumes=launch.resumes,
-                # Without launch hooks, there is no way to tell whether the session was opened.
-                opened=bool(reported) or not self._agent.harness.CAN.launch_hooks,
+                opened=opened,
                 words=lost_exit.words,
                 swept=swept.processes,
                 ended=self._background.list_ended_commands(swept),
@@ -146,7 +168,8 @@ class ExitRecorder:
                 signs=self._read_signs(
                     launch.head, launch.began.timestamp() if launch.began else 0.0
                 ),
-            )
+            ),
+            *received,
         )
         return lost_exit
 

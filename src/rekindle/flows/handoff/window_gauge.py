@@ -8,6 +8,7 @@ import msgspec
 
 from rekindle.documents import events
 from rekindle.documents.launches.launch_types import SessionOpened, UsageSource, WindowUsage
+from rekindle.flows.handoff.notice_queue import NoticeQueue
 from rekindle.flows.supervisor_ports import AgentSpec, SupervisorPorts
 from rekindle.flows.transcripts import transcript_files
 from rekindle.flows.transcripts.archive_transcripts import list_subagent_files
@@ -32,7 +33,7 @@ class WindowGauge:
         brakes = world.store.folder(agent.name).brakes(agent.scratch, agent.marks)
         self._rule_file, self._mark = brakes.rule(launch), brakes.braked(launch)
         self._taken = brakes.taken(launch)
-        self._notice, self._told = brakes.notice(launch), brakes.told(launch)
+        self.notices = NoticeQueue(agent, world, launch)
         self._measuring: Thread | None = None
         self._written: BrakeRule | None = None
         # Until the CLI reports its model, assume the latest one.
@@ -93,6 +94,7 @@ class WindowGauge:
     def set_transcript(self, transcript: str) -> None:
         if transcript != self._transcript:
             self._transcript = transcript
+            self.notices.set_transcript(transcript)
             self._write_rule()
 
     def ask(self) -> None:
@@ -103,14 +105,6 @@ class WindowGauge:
     def note_repetition(self, words: str) -> None:
         """Note that the agent repeats itself, as the cause of the next handoff."""
         self._repetition = words
-
-    def tell(self, text: str) -> None:
-        """Let the hook give the agent a message, once, at the next opportunity."""
-        if self._brake is None or not self._brake.told_at:
-            return
-        notice = window_rule.render_notice(self._brake, self._transcript, text)
-        self._told.unlink(missing_ok=True)
-        durable_files.replace_file(self._notice, notice)
 
     def has_stopped(self) -> bool:
         if self._measuring is not None and not self._measuring.is_alive():
@@ -170,8 +164,9 @@ class WindowGauge:
         return False
 
     def end(self) -> None:
-        for path in (self._rule_file, self._mark, self._taken, self._notice, self._told):
+        for path in (self._rule_file, self._mark, self._taken):
             path.unlink(missing_ok=True)
+        self.notices.end()
 
     def trigger(self, launch: str, cycle: int, session: str) -> events.HandoffTriggered:
         """Return the event that records why the launch was stopped for a handoff."""

@@ -23,6 +23,7 @@ from rekindle.errors import (
 )
 from rekindle.flows.handoff.window_gauge import WindowGauge
 from rekindle.flows.launches.hang_watch import HangWatch
+from rekindle.flows.launches.message_delivery import MessageDelivery
 from rekindle.flows.launches.output_reporter import OutputReporter
 from rekindle.flows.launches.output_transcript import OutputTranscriber
 from rekindle.flows.launches.process_output import ProcessOutput
@@ -83,6 +84,7 @@ class ProcessFollower:
         self._reporter = OutputReporter(agent, world, watched)
         self._turns = TranscriptTurns(agent, watched, meter)
         self.repetition = RepetitionWatch(origin, agent, world, gauge)
+        self._messages = MessageDelivery(origin, agent, world, gauge.notices)
         self._transcript = ""
         self._heard_at: float | None = None
         """Unix time of the last activity that hooks reported; None before the first check."""
@@ -270,10 +272,12 @@ class ProcessFollower:
             self._read_run()  # operator commands take effect even if the log is not writable
             return
         self._run = projection.run
-        life = projection.lives.get(self._origin.session or self._watched.opened)
+        session = self._origin.session or self._watched.opened
+        life = projection.lives.get(session)
         self._transcript = life.transcript if life is not None else ""
         if self._transcript:
             self._gauge.set_transcript(self._transcript)
+        self._messages.check(projection, session, self._transcript)
         self._check_handoff_request(projection)
         if projection.heard.at != self._heard_at:
             self._heard_at = projection.heard.at

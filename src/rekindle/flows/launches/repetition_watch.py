@@ -20,6 +20,7 @@ class RepetitionWatch:
         self._offset = 0
         self._told: Repetition | None = None
         """The repetition that the agent was last told about."""
+        self._notices = 0
         self._is_over = False
 
     def skip_existing(self, transcript: str) -> None:
@@ -48,7 +49,9 @@ class RepetitionWatch:
         is_known = self._told is not None and self._told.pattern == found.pattern
         if self._told is None or not is_known or found.count <= self._told.count:
             self._told = found
-            self._gauge.tell(render_notice(found))
+            self._gauge.notices.discard(f"repetition-{self._notices}")
+            self._notices += 1
+            self._gauge.notices.add(f"repetition-{self._notices}", render_notice(found))
             self._report(found, "told")
             return None
         # A person at the terminal sees what happens, and decides.

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from rekindle.documents import primer
+from rekindle.documents.events import MessageSent
 from rekindle.documents.launches.background_record import render_ended_list, render_ended_notice
 from rekindle.documents.primer import LostSession, Primer
 from rekindle.documents.relay import Relay
@@ -38,6 +39,7 @@ def compose_primer(
     converges: bool = False,
     session: str = "",
     branch: str = "",
+    messages: Sequence[MessageSent] = (),
 ) -> Primer:
     """Return the primer for a fresh session.
 
@@ -45,6 +47,7 @@ def compose_primer(
     Action, the last request, or the agent's task. With `draft`, the primer tells the agent to write
     the next relay to that path. A checkpoint made for a single session is included only if
     `session` is that session. `branch` is the branch of the agent's own clone or work tree.
+    `messages` are the messages from people that the agent has not received yet.
     """
     relay_path = str(store.folder(agent).document("relay"))
     relay, notes = read_relay(store, agent), agent_view.projection.new_notes
@@ -76,6 +79,7 @@ def compose_primer(
         recovery=recovery,
         stall="\n\n".join(filter(None, notices)),
         answer="\n".join(primer.render_answer(answer.asked, answer.text) for answer in answers),
+        messages=primer.render_messages(messages),
         closing=primer.render_closing(draft, cap) if draft else "",
         rules=rules,
         relay=trim.cut_for_primer(noted, cap, relay_path) if noted else None,

@@ -1,6 +1,6 @@
 """Print the primer for sessions that the user starts or that the CLI compacts."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 
 import msgspec
@@ -33,7 +33,8 @@ class SessionPrimer(msgspec.Struct, frozen=True):
 
         If two hooks report the same start, the agent's lock lets only the first one print. The
         primer is recorded after it is printed. If the log is not writable, the primer is printed
-        anyway, because printing it twice is better than not at all.
+        anyway, because printing it twice is better than not at all. It has the oldest message that
+        waits for the agent, which is then recorded as delivered.
         """
         is_printed = False
         try:
@@ -43,7 +44,8 @@ class SessionPrimer(msgspec.Struct, frozen=True):
                     return
                 agent_view = self.store.read(self.agent)
                 lost = self._find_lost(start, agent_view)
-                text = self._render_text(start, agent_view, lost)
+                messages = _select_message(start, agent_view)
+                text = self._render_text(start, agent_view, lost, messages)
                 is_printed = True
                 say(text)
                 ts = writer.now()
@@ -56,13 +58,20 @@ class SessionPrimer(msgspec.Struct, frozen=True):
                 )
                 # Record lost sessions now, so that no later session reports them again.
                 writer.append(
-                    *(events.SessionLost(ts=ts, session=session) for session in lost), primer_event
+                    *(events.SessionLost(ts=ts, session=session) for session in lost),
+                    primer_event,
+                    *(
+                        events.MessageDelivered(
+                            ts=ts, message=sent.message, session=start.session, how="primer"
+                        )
+                        for sent in messages
+                    ),
                 )
                 writer.project()
         except RekindleError:
             if not is_printed:
                 agent_view = self.store.read(self.agent)
-                say(self._render_text(start, agent_view, self._find_lost(start, agent_view)))
+                say(self._render_text(start, agent_view, self._find_lost(start, agent_view), ()))
 
     def _find_lost(self, start: SessionStarted, agent_view: AgentView) -> list[str]:
         """Return sessions that have no recorded end even though their process is gone.
@@ -78,7 +87,13 @@ class SessionPrimer(msgspec.Struct, frozen=True):
             if name != start.session and not self.is_alive(life.process)
         ]
 
-    def _render_text(self, start: SessionStarted, agent_view: AgentView, lost: list[str]) -> str:
+    def _render_text(
+        self,
+        start: SessionStarted,
+        agent_view: AgentView,
+        lost: list[str],
+        messages: Sequence[events.MessageSent],
+    ) -> str:
         lives = agent_view.projection.lives
         now = self.clock()
         primer = compose_primer(
@@ -93,6 +108,7 @@ class SessionPrimer(msgspec.Struct, frozen=True):
                 (request.text for name in reversed(lost) if (request := lives[name].asked)), ""
             ),
             session=start.session,
+            messages=messages,
         )
         if start.source == "compact":
             own = lives.get(start.session)
@@ -107,6 +123,12 @@ class SessionPrimer(msgspec.Struct, frozen=True):
         else:
             text = primers.render(primer, limit=HOOK_CHARACTERS)
         return primers.cut_text(text, HOOK_CHARACTERS, primer.relay_path)
+
+
+def _select_message(start: SessionStarted, agent_view: AgentView) -> list[events.MessageSent]:
+    """Return the message for a session that a person starts. A primer has room for one."""
+    is_own = not start.launch and start.source != "compact"
+    return agent_view.projection.waiting_messages[:1] if is_own else []
 
 
 def _render_done_work(text: str) -> str:

@@ -112,6 +112,7 @@ class SupervisorSteps:
             done=number - projection.run.first,
             cap=self._agent.cycles if cap is None else cap,
             settings=self._ports.settings.runtime.stall,
+            has_messages=bool(projection.waiting_messages),
         )
         now = self._ports.clock()
         follows: list[events.AnyEvent] = [ended]

@@ -48,6 +48,7 @@ OPERATOR_EVENTS = (
     events.QuestionAnswered,
     events.HandoffRequested,
     events.BudgetRaised,
+    events.MessageSent,
 )
 """Events that an operator may send without a lease. All other events need one."""
 _ARCHIVED = re.compile(r"memories/archive/[A-Za-z0-9][A-Za-z0-9._-]*")

@@ -121,14 +121,18 @@ def make_brake_rule(
     return BrakeRule(brake, str(_count_tokens_at(window, at)), transcript) if window else None
 
 
-def render_notice(brake: Brake, transcript: str, text: str) -> bytes:
-    """Render a message that the hook gives to the agent, in the format of a brake rule."""
+def render_notice(brake: Brake, transcript: str, text: str, mark: str) -> bytes:
+    """Render a message that the hook gives to the agent, in the format of a brake rule.
+
+    `mark` names the message in the file that the hook creates before it prints the message.
+    """
     output = {"hookEventName": brake.told_as, "additionalContext": text}
     answer = msgspec.json.encode({"hookSpecificOutput": output}).decode()
     lines = {
         "event": brake.told_at,
         "own": transcript,
         "below": brake.below,
+        "mark": mark,
         "answer": answer,
     }
     return "\n".join(f"{word} {value}" for word, value in lines.items() if value).encode()

@@ -16,6 +16,7 @@ from rekindle.thresholds.screens import REPORT_CHARACTERS
 OperatorAction = (
     events.BudgetRaised
     | events.DesiredSet
+    | events.MessageSent
     | events.PersonAnswered
     | events.RestartRequested
     | events.WorkRewound
@@ -38,6 +39,17 @@ def describe_answer(event: events.QuestionAnswered) -> str:
     return f"{event.question} was answered by {by}: {event.choice or event.text}{refused}"
 
 
+_DELIVERIES = {
+    "hook": "with the result of a tool call",
+    "prompt": "in its prompt",
+    "primer": "at the start of a session",
+}
+
+
+def describe_delivery(event: events.MessageDelivered) -> str:
+    return f"received message {event.message} {_DELIVERIES.get(event.how, '')}".strip()
+
+
 def describe_action(event: OperatorAction) -> str:  # noqa: PLR0911 - one return per kind
     """Return the line for an operator's action, or "" for an event without a line."""
     who = "you" if isinstance(event, events.WorkRewound) else name_author(event.by)
@@ -50,6 +62,9 @@ def describe_action(event: OperatorAction) -> str:  # noqa: PLR0911 - one return
             return f"{who} started it"
         case events.PersonAnswered():
             return f"{who} answered: {to_one_line(event.text, REPORT_CHARACTERS)}"
+        case events.MessageSent():
+            text = to_one_line(event.text, REPORT_CHARACTERS)
+            return f"{who} sent message {event.message}: {text}"
         case events.RestartRequested(once=False):
             return f"{who} restarted it{' in a fresh session' if event.fresh else ''}"
         case events.BudgetRaised():

@@ -7,7 +7,7 @@ inbox to the log without a lock, and a crashed fold can be repeated.
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -45,6 +45,14 @@ SessionEvent = (
     | events.SessionCompacted
     | events.Heartbeat
 )
+PersonEvent = (
+    events.QuestionAsked
+    | events.QuestionAnswered
+    | events.PersonAnswered
+    | events.MessageSent
+    | events.MessageDelivered
+)
+MessageT = TypeVar("MessageT", events.MessageSent, events.MessageDelivered)
 
 
 def fold_events(before: Projection, happened: Iterable[AnyEvent | UnknownEvent]) -> Projection:
@@ -105,11 +113,13 @@ class _ProjectionBuilder(ProjectionFields):
             case _:
                 self._apply_run(event)
 
-    def _apply_question(
-        self, event: events.QuestionAsked | events.QuestionAnswered | events.PersonAnswered
-    ) -> None:
+    def _apply_person(self, event: PersonEvent) -> None:
         """Store the first question with each id and its first answer, by log position."""
         match event:
+            case events.MessageSent():
+                _keep_first(self.messages, event)
+            case events.MessageDelivered():
+                _keep_first(self.deliveries, event)
             case events.QuestionAsked():
                 question = self.questions.get(event.question)
                 if question is None or 0 < event.seq < question.seq:
@@ -177,10 +187,10 @@ class _ProjectionBuilder(ProjectionFields):
             case events.RestartRequested(fresh=True):
                 self.fresh_asked = max(self.fresh_asked, event.seq)
                 self.run = runs.apply_event(self.run, event)
-            case events.QuestionAsked() | events.QuestionAnswered() | events.PersonAnswered():
-                self._apply_question(event)
             case events.ProposalMade():
                 proposals.record_proposal(self.proposals, event)
+            case _ if isinstance(event, PersonEvent):
+                self._apply_person(event)
             case _:
                 self.run = runs.apply_event(self.run, event)
 
@@ -315,6 +325,13 @@ class _ProjectionBuilder(ProjectionFields):
                 bool(event.at),
                 session,
             )
+
+
+def _keep_first(known: dict[str, MessageT], event: MessageT) -> None:
+    """Store the first event about a message, by log position."""
+    before = known.get(event.message)
+    if before is None or 0 < event.seq < before.seq:
+        known[event.message] = event
 
 
 def _keep_latest(values: dict[str, TimedValue], new: dict[str, Any], ts: datetime) -> None:

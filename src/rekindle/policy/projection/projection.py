@@ -17,6 +17,7 @@ from rekindle.policy.projection.sessions import LaunchRecord, SessionRecord
 from rekindle.policy.stall import stall_response
 from rekindle.policy.stall.stall_response import CycleBeginning, LastAnswer
 from rekindle.policy.supervision.run_moves import RunState
+from rekindle.thresholds.message_limits import MESSAGES_KEPT
 from rekindle.thresholds.supervision import QUESTIONS_KEPT
 
 
@@ -134,6 +135,10 @@ class ProjectionFields(msgspec.Struct):
     """The most recent questions to a person, by id."""
     answers: dict[str, events.QuestionAnswered] = {}
     """The valid answer to each question, by question id."""
+    messages: dict[str, events.MessageSent] = {}
+    """The most recent messages from people, by id."""
+    deliveries: dict[str, events.MessageDelivered] = {}
+    """The delivery of each message, by message id."""
     window: WindowFill = WindowFill()
     reviewed: stall_response.LastReview = stall_response.LastReview()
     rewound: events.WorkRewound | None = None
@@ -182,6 +187,12 @@ class ProjectionFields(msgspec.Struct):
             answer for answer in (self.answer, *recorded) if answer.seq > (last.seq if last else 0)
         )
 
+    @property
+    def waiting_messages(self) -> list[events.MessageSent]:
+        """Return the messages that the agent has not received yet, oldest first."""
+        waiting = (sent for name, sent in self.messages.items() if name not in self.deliveries)
+        return sorted(waiting, key=lambda sent: (sent.seq or sessions.NOT_IN_LOG, sent.ts))
+
 
 class Projection(ProjectionFields, frozen=True):  # type: ignore[misc]  # msgspec permits it
     """An agent's state at one position in its log."""
@@ -198,9 +209,17 @@ def prune_projection(projection: Projection) -> Projection:
         questions=(newest := _prune_questions(projection)),
         answers={name: answer for name, answer in projection.answers.items() if name in newest},
         proposals=prune_proposals(projection.proposals, projection.loops, projection.merged),
+        messages=(kept := _prune_messages(projection)),
+        deliveries={name: end for name, end in projection.deliveries.items() if name in kept},
     )
 
 
 def _prune_questions(projection: Projection) -> dict[str, events.QuestionAsked]:
     newest = sorted(projection.questions.values(), key=lambda question: question.seq)
     return {question.question: question for question in newest[-QUESTIONS_KEPT:]}
+
+
+def _prune_messages(projection: Projection) -> dict[str, events.MessageSent]:
+    """Return the messages that are not delivered yet, and the newest of the others."""
+    newest = sorted(projection.messages.values(), key=lambda sent: sent.seq)[-MESSAGES_KEPT:]
+    return {sent.message: sent for sent in [*projection.waiting_messages, *newest]}

@@ -87,6 +87,8 @@ class LaunchRecord(msgspec.Struct, frozen=True):
     signs: events.WorkSigns | None = None
     fruitless: float | None = None
     """Seconds between the launch's last progress and its end; None if there was no progress."""
+    messages: tuple[str, ...] = ()
+    """Ids of the persons' messages in its prompt."""
 
 
 _START_FIELDS = ("process", "launch")
@@ -145,6 +147,7 @@ def record_launch_start(attempts: dict[str, LaunchRecord], event: events.LaunchS
             boot=event.boot,
             uptime=event.uptime,
             head=event.head,
+            messages=event.messages,
         )
 
 

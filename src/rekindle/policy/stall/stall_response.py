@@ -114,17 +114,21 @@ def decide_after_cycle(
     done: int,
     cap: int,
     settings: StallSettings,
+    has_messages: bool = False,
 ) -> StartNextCycle | EnterSafeMode | StopRun:
     """Decide what follows a cycle: another cycle, a pause, or the end of the run.
 
     `done` is the number of finished cycles in the run, and `cap` the maximum, or 0 for no maximum.
     If the agent reports that its work is done and there is an `until:` command, only that command
-    decides.
+    decides. With `has_messages`, a person's message waits for the next prompt, so the work is not
+    done yet.
     """
+    is_last = bool(cap) and done >= cap
+    if has_messages and not is_last:
+        return StartNextCycle()
     end = _end_run(last)
     if end is not None:
         return end
-    is_last = bool(cap) and done >= cap
     pause = _decide_pause(cycles, last, since) if settings.pause else None
     if pause is not None and is_last:
         # Safe mode would wait for a next cycle that will never start, so the run stops instead.

@@ -36,9 +36,9 @@ class BrakeFiles(msgspec.Struct, frozen=True):
         """Return the file with a message that a hook gives to the agent."""
         return self.folder / f"notice-{launch}"
 
-    def told(self, launch: str) -> Path:
-        """Return the marker file that a hook creates when it gives the message to the agent."""
-        return self.marks / f"told-{launch}"
+    def told(self, launch: str, mark: str) -> Path:
+        """Return the marker file that a hook creates before it gives the message to the agent."""
+        return self.marks / f"told-{launch}-{mark}"
 
     def forget(self) -> None:
         """Remove files that killed supervisors left behind."""

@@ -199,8 +199,8 @@ def test_two_sessions_in_a_row_that_repeat_themselves():
 
 def test_a_notice_for_the_agent():
     brake = Brake(event="A", signs=(), after="", counts=(), told_at="B", told_as="C", below="id")
-    assert window_rule.render_notice(brake, "/t", 'say "x"') == (
-        b"event B\nown /t\nbelow id\nanswer "
+    assert window_rule.render_notice(brake, "/t", 'say "x"', "m-1") == (
+        b"event B\nown /t\nbelow id\nmark m-1\nanswer "
         b'{"hookSpecificOutput":{"hookEventName":"C","additionalContext":"say \\"x\\""}}'
     )
 

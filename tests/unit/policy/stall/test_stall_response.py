@@ -49,6 +49,16 @@ def after(*cycles, since=0, done=1, cap=0, **settings):
     return stall_response.decide_after_cycle(known, cycles[-1], **run, settings=stall)
 
 
+def test_a_message_that_waits_is_answered_by_another_cycle():
+    """The agent did not know it when it reported the end; the last cycle ends the run anyway."""
+    ends = cycle(1, claimed=True)
+    run = {"since": 0, "done": 1, "settings": StallSettings()}
+    assert isinstance(stall_response.decide_after_cycle({}, ends, cap=0, **run), StopRun)
+    for cap, expected in ((0, StartNextCycle), (2, StartNextCycle), (1, StopRun)):
+        found = stall_response.decide_after_cycle({}, ends, cap=cap, has_messages=True, **run)
+        assert isinstance(found, expected)
+
+
 def notice(*cycles, since=0, **settings):
     return stall_response.render_stall_notice(
         {one.cycle: one for one in cycles}, since, StallSettings(**settings)

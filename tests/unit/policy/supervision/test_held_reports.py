@@ -41,6 +41,7 @@ def test_reports_of_tool_calls_only_show_activity():
         events.DesiredSet(ts=NOW, desired="stopped"),
         events.HandoffRequested(ts=NOW),
         events.BudgetRaised(ts=NOW, usd=5),
+        events.MessageSent(ts=NOW, message="m", text="Use the blue one."),
         events.QuestionAnswered(ts=NOW, question="q", effect="note"),
     ],
     ids=lambda new: new.kind,

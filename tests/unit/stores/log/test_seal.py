@@ -214,6 +214,7 @@ def decisions(clock):
         events.RestartRequested(ts=clock(), fresh=True),
         events.PersonAnswered(ts=clock(), text="yes, deploy it"),
         events.HandoffRequested(ts=clock()),
+        events.MessageSent(ts=clock(), message="m1", text="yes, deploy it"),
         events.BudgetRaised(ts=clock(), usd=1e6),
         events.QuestionAsked(
             ts=clock(), **question, choices=("raise",), default="raise", deadline=clock()
@@ -250,6 +251,7 @@ def test_acceptance_takes_no_decision_that_was_not_sealed(
     assert store.read("trades").condition == "sealed"
     after = store.read("trades").committed
     assert (after.new_answers, after.questions, after.answers) == ([], {}, {})
+    assert after.messages == {}
     assert (after.handoff_asked, after.fresh_asked, after.run.raised) == (0, 0, ())
     assert (after.run.desired, after.run.restarted) in {("stopped", 0), ("", 0)}
     assert after.run.cycles == CycleLimit()
