@@ -577,6 +577,20 @@ OUTPUTS = {
             "One entry for each agent.",
         ),
     ),
+    "phone status": Output(
+        "Tokens are never shown.",
+        {
+            "running": "Whether the bridge is running.",
+            "services": "Names of the services that are set up.",
+            "chats": "One entry for each paired chat.",
+            "chats[].service": "Name of the service.",
+            "chats[].chat": "Id of the chat.",
+            "chats[].user": "Id of the person; empty if the service does not know senders.",
+            "chats[].may": "Right of the chat: `read`, `answer` or `operate`.",
+            "waiting": "Number of messages whose question is still open.",
+            "problems": "For each service that does not work, the reason.",
+        },
+    ),
     "status": Output(
         "Numbers (`value`) have a `source`: `reported`, `estimated` or `unknown`. Details that "
         "could not be read are omitted. With `--all`, `projects` has one entry for each project, "

@@ -31,6 +31,7 @@ from rekindle.documents.launches.one_shot import (
     OneShotQuestion,
 )
 from rekindle.documents.launches.sandbox_needs import SandboxNeeds
+from rekindle.documents.phone.phone_messages import PhoneInput, PhoneMessage
 from rekindle.documents.transcripts.turns import (
     Passage,
     SubagentTranscripts,
@@ -317,3 +318,30 @@ class Processes(Protocol):
         """Return the state of a launch's processes, or None if its main process has exited."""
 
     def is_alive(self, process: str) -> bool: ...
+
+
+class PhoneChannel(Protocol):
+    """A service that carries messages between the bridge and phones.
+
+    All methods raise PhoneError if the service cannot be reached or refuses a call. The bridge
+    calls `receive` in one thread and the other methods in another.
+    """
+
+    def check(self) -> str:
+        """Return the name of the bot or topic that people see, after a call to the service."""
+
+    def receive(self, cursor: str) -> Iterable[PhoneInput]:
+        """Wait for inputs after a cursor, and yield them in order. Return at least once a minute.
+
+        An empty cursor stands for the oldest input that the service has kept. The same input may
+        come again until a later call passes its cursor.
+        """
+
+    def send(self, chat: str, message: PhoneMessage) -> str:
+        """Send a message, and return its id."""
+
+    def close(self, chat: str, message: str, text: str) -> None:
+        """Replace a message's text and remove its buttons, if the service can do that."""
+
+    def acknowledge(self, received: PhoneInput, text: str) -> None:
+        """Show a short text to the person who sent an input."""

@@ -87,7 +87,12 @@ def test_the_commands_of_the_audit_trail_s_page_work(tmp_path, monkeypatch):
 def test_every_test_that_a_page_names_exists():
     """Each command of a page of promises selects at least one test."""
     commands = []
-    for page in ("docs/explanation/crash-safety.md", "docs/explanation/revival.md", "SECURITY.md"):
+    for page in (
+        "docs/explanation/crash-safety.md",
+        "docs/explanation/phone-security.md",
+        "docs/explanation/revival.md",
+        "SECURITY.md",
+    ):
         text = (ROOT / page).read_text()
         found = re.findall(r"`((?:pytest|just torture)\s[^`]*tests/[^`]+)`", text)
         assert len(found) > 10, page

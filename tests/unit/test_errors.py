@@ -72,6 +72,7 @@ SAMPLES = [
     errors.OverBudgetError(2, 1),
     errors.UnfinishedError("a", hint="b", outcome="stalled", exit_code=21),
     errors.CalledByAgentError("rekindle stop", "a"),
+    errors.PhoneError("telegram", "HTTP 502"),
     errors.CollectorError("127.0.0.1:4318", "a"),
     errors.EngineError("tls", "a", hint="b"),
     errors.CodecKeyError("0a1b2c3d", ["4e5f6071"]),
@@ -117,7 +118,7 @@ def test_every_exit_code_has_one_meaning():
     meanings = {}
     for kind in CLASSES:
         meanings.setdefault(kind.exit_code, set()).add(kind.meaning)
-    assert sorted(meanings) == list(range(1, 17))
+    assert sorted(meanings) == list(range(1, 18))
     assert all(len(found) == 1 for found in meanings.values())
 
 

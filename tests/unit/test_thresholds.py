@@ -55,6 +55,8 @@ ALLOWED = {
     "harnesses/exit_verdicts.py:_BROKEN": "HTTP status code",
     "harnesses/codex/codex_hooks.py:ENDING_SECONDS": "timeout that Codex itself sets",
     "harnesses/untrusted_json.py:_MOST": "largest integer of JavaScript",
+    "phone/ntfy.py:_*": "limits of ntfy, and HTTP status codes",
+    "phone/telegram.py:_*": "limits of Telegram, and HTTP status codes",
     "policy/summaries/attribution.py:_TELLING": "word count of a language rule",
     "policy/briefs/brief_content.py:_UNIT_WORDS": "word count of a language rule",
     "policy/briefs/brief_request.py:_SHORT": "end of a halving that would not stop",

@@ -54,7 +54,10 @@ def record_answer(
         raise ClosedQuestionError(question.question, reason, find_next_command(selected))
     answer = answers.make_answer(selected.known, question, words, now)
     answer = msgspec.structs.replace(
-        answer, by=host.identify_user(), host=host.identify_host(), origin=operator.origin
+        answer,
+        by=operator.by or host.identify_user(),
+        host=host.identify_host(),
+        origin=operator.origin,
     )
     if answer.choice == answers.ACCEPT and answer.effect == "restart":
         operator.ensure_trust(selected.project)

@@ -30,6 +30,9 @@ class Operator:
     """Shows a note to the operator, on one line."""
     origin: str = "program"
     """Recorded as the origin of answers."""
+    by: str = ""
+    """Recorded as the author of answers, such as `telegram:42`; empty for the user of this process.
+    """
 
     def accept_settings(self, project: Project, name: str) -> None:
         """Accept the agent's current settings, and tell the operator what has changed."""

@@ -134,6 +134,9 @@ COMMAND_GROUPS: dict[str, dict[str, CommandEntry]] = {
         "watch": CommandEntry(
             "running.watch_command:watch", "Restart supervisors that have died, once (for cron)."
         ),
+        "phone": CommandEntry(
+            "running.phone_command:phone", "Answer agents' questions from a phone."
+        ),
         "schedules": CommandEntry(
             "running.schedules_command:schedules", "Show the next runs of agents and pipelines."
         ),

@@ -49,6 +49,7 @@ The exception tree, with the exit code that a command returns for each:
     │   │   └── OverBudgetError       9
     │   └── UnfinishedError           9
     ├── CollectorError                16
+    ├── PhoneError                    17
     ├── EngineError                   10
     │   ├── CodecKeyError             10
     │   └── PlainTextError            10
@@ -115,6 +116,7 @@ from rekindle.errors.runs import (
     CollectorError,
     EngineError,
     OverBudgetError,
+    PhoneError,
     PlainTextError,
     PluginError,
     ProgramMissingError,
@@ -156,6 +158,7 @@ __all__ = [
     "OverBudgetError",
     "OversizedError",
     "OwnershipError",
+    "PhoneError",
     "PlainTextError",
     "PluginError",
     "ProgramMissingError",

@@ -114,6 +114,22 @@ class CollectorError(RekindleError):
         )
 
 
+class PhoneError(RekindleError):
+    """Raised when a phone service cannot be reached or refuses a call. Tokens are never shown."""
+
+    exit_code = 17
+    meaning = "a phone service could not be reached or refused a call"
+
+    def __init__(
+        self, service: str, why: str, *, hint: str = "", retry_after: float | None = None
+    ) -> None:
+        super().__init__(
+            f"{service}: {why}", hint=hint or "check the network; the bridge tries again by itself"
+        )
+        self.retry_after = retry_after
+        """Seconds after which the same call may succeed; None if it will fail again."""
+
+
 class CodecKeyError(EngineError):
     """Raised when a document was encrypted with a key that is not configured here."""
 

@@ -5,30 +5,24 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from rekindle.api.home import Home
+from rekindle.api.trusted_homes import TrustedHomes
 from rekindle.documents.screens.agent_row import AgentRow
-from rekindle.documents.screens.status_table import name_folders
-from rekindle.errors import NotFoundError, RekindleError
+from rekindle.errors import RekindleError
 from rekindle.policy.operator.build_row import build_broken_row
 from rekindle.policy.redact.redaction import Redaction
-from rekindle.stores.folders.private_files import render_path
 from rekindle.thresholds.web_limits import (
     UI_BATCH_AGENTS,
     UI_BATCH_SECONDS,
-    UI_PROJECTS_SECONDS,
 )
 from rekindle.web.web_row import encode_row
-from rekindle.wiring.access import trust_checks
 
 
-class WebProjects:
-    """The current project and all other projects that the user trusts on this host."""
+class WebProjects(TrustedHomes):
+    """The rows of all agents in the current project and in all other trusted projects."""
 
     def __init__(self, start: Path | None) -> None:
         """Create the list. `start` is the current project's folder, if there is one."""
-        self._start = start
-        self._homes: dict[Path, Home] = {}
-        self._folders: dict[str, Path] = {}
-        self._listed = 0.0
+        super().__init__(start)
         self._encoded: dict[str, tuple[AgentRow, bytes]] = {}
 
     def read(self) -> Iterator[Mapping[str, bytes]]:
@@ -42,25 +36,6 @@ class WebProjects:
                     yield batch
                     batch, began = {}, time.monotonic()
         yield batch
-
-    def list_names(self) -> list[str]:
-        """Return the projects' names: the last parts of their paths that are unique."""
-        if not self._folders or time.monotonic() - self._listed > UI_PROJECTS_SECONDS:
-            own = [self._start] if self._start else []
-            folders = list(dict.fromkeys([*own, *trust_checks.list_trusted()]))
-            names = name_folders([render_path(folder) for folder in folders])
-            self._folders = dict(zip(names, folders, strict=True))
-            self._listed = time.monotonic()
-        return list(self._folders)
-
-    def find(self, name: str) -> Home:
-        """Return a project by its name."""
-        if name not in self._folders and name not in self.list_names():
-            raise NotFoundError(f"there is no project {name!r}", hint="open the list of all agents")
-        folder = self._folders[name]
-        if folder not in self._homes:
-            self._homes[folder] = Home(folder)
-        return self._homes[folder]
 
     def _read_project(self, name: str) -> Iterator[tuple[str, bytes]]:
         try:

@@ -84,7 +84,7 @@ def test_a_command_that_resembles_none_leads_to_the_list(capsys):
 
 
 @pytest.mark.parametrize(
-    "group", ["config", "fleet", "hooks", "loops", "pipeline", "relay", "service"]
+    "group", ["config", "fleet", "hooks", "loops", "phone", "pipeline", "relay", "service"]
 )
 def test_no_line_of_a_group_is_cut_off(capsys, group):
     """Each command of a group has a line that stands alone."""

@@ -84,10 +84,10 @@ class QuestionAnswered(Event, frozen=True, kw_only=True, tag="question.answered"
     budget: dict[str, float] = {}
     """Limits that the answer sets for this run, by `usd`, `tokens` or `hours`."""
     by: str = ""
-    """User who answered, or empty if the deadline passed."""
+    """User who answered, or `SERVICE:ID` from a phone; empty if the deadline passed."""
     host: str = ""
     origin: str = ""
-    """Where the answer came from: terminal, command or deadline."""
+    """Where the answer came from: terminal, command, program, phone or deadline."""
     refused: str = ""
     """Why the answer does not count, or empty if it does."""
 

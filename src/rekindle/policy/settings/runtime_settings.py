@@ -25,6 +25,7 @@ from rekindle.thresholds.fleet_limits import *  # noqa: F403
 from rekindle.thresholds.hook_limits import *  # noqa: F403
 from rekindle.thresholds.host_limits import *  # noqa: F403
 from rekindle.thresholds.message_limits import *  # noqa: F403
+from rekindle.thresholds.phone_limits import *  # noqa: F403
 from rekindle.thresholds.pipeline_limits import *  # noqa: F403
 from rekindle.thresholds.proposal_limits import *  # noqa: F403
 from rekindle.thresholds.repetition_limits import *  # noqa: F403

@@ -1,0 +1,1 @@
+"""Decide which inputs from a phone count, and what the bridge sends to it."""
