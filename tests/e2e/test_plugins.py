@@ -148,3 +148,54 @@ def test_gemini_cli_accepts_the_extension(folder, gemini):
     checked = gemini.launch(argv, "").wait()
     assert checked.returncode == 0, checked.stdout + checked.stderr
     assert "successfully validated" in checked.stdout + checked.stderr
+
+
+GIT_SERVER = """\
+import pathlib, signal, sys
+from git_server import GitServer
+with GitServer(pathlib.Path(sys.argv[1])) as server:
+    pathlib.Path(sys.argv[2]).write_text(server.url)
+    signal.pause()
+"""
+FROM_ADDRESS = {
+    "claude": ["claude plugin install rekindle --marketplace {url}"],
+    "codex": ["codex plugin marketplace add {url}", "codex plugin add rekindle@rekindle"],
+    "gemini": ["gemini extensions install {url} --consent"],
+}
+
+
+@pytest.mark.torture
+@pytest.mark.parametrize("name", FIXTURES)
+def test_the_repository_s_address_is_enough(name, request, place, tmp_path):
+    """The CLI's own commands install the plugin from a git server; its hooks then report."""
+    served, programs, told = tmp_path / "served", tmp_path / "programs", tmp_path / "url"
+    for folder in (served, programs):
+        folder.mkdir()
+    (programs / "rekindle").symlink_to(PROGRAMS / "rekindle")
+    source = tmp_path / "source"
+    files = (".claude-plugin", ".agents", "gemini-extension.json", "hooks", "skills")
+    for part in (*files, "src/rekindle/plugin_files"):
+        copy = shutil.copytree if (ROOT / part).is_dir() else shutil.copy
+        (source / part).parent.mkdir(parents=True, exist_ok=True)
+        copy(ROOT / part, source / part)
+    git = ["git", "-c", "user.name=t", "-c", "user.email=t@t", "-C", str(source)]
+    for words in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "one"]):
+        subprocess.run([*git, *words], check=True)
+    bare = served / "rekindle.git"
+    subprocess.run(["git", "clone", "-q", "--bare", source, bare], check=True)
+
+    person = PluginUser(name, request, place, programs)
+    person.write_settings()
+    argv = [sys.executable, "-c", GIT_SERVER, str(served), str(told)]
+    person.start(*argv, PYTHONPATH=str(ROOT / "tests"))
+    url = place.wait_for(lambda: (told.exists() and told.read_text()) or None)
+    for line in FROM_ADDRESS[name]:
+        person.run(line.format(url=f"{url}/rekindle.git"), GEMINI_CLI_TRUST_WORKSPACE="true")
+    person.run("rekindle plugin status", code=8 if name == "codex" else 0)  # no hook trust yet
+    if name == "codex":
+        person.run("rekindle plugin install codex --trust")
+    person.model.play(Text("done"))
+    assert person.start_session("hello").wait() == 0
+    assert "session.started" in person.run("rekindle events")
+    person.run(f"rekindle plugin remove {name}")
+    assert f"· {name}: not installed" in person.run("rekindle plugin status")

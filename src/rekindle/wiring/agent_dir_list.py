@@ -109,7 +109,12 @@ def list_hook_folders(folder: Path) -> list[Path]:
 
 
 def write_agent_dirs(folder: Path) -> None:
-    """Write the list that hooks read, with a stamp of the manifest."""
+    """Write the list that hooks read, with a stamp of the manifest.
+
+    A folder that a plugin set up has one agent and needs no list.
+    """
+    if not (folder / MANIFEST_FILE).exists() and config.has_private_manifest(folder):
+        return
     with translate_os_errors(folder / MANIFEST_FILE):
         # Take the stamp before reading, so that the list is rewritten if the manifest changes in
         # between.

@@ -21,6 +21,7 @@ from rekindle.flows.hooks.hook_locations import (
     list_levels,
     locate_hooks,
 )
+from rekindle.flows.plugins.install_plugin import PluginPlace, remove_plugin
 from rekindle.formats.counts import render_count
 from rekindle.formats.identifiers import to_one_line
 from rekindle.hook import record_writer
@@ -43,6 +44,7 @@ from rekindle.system.git.work_snapshots import WorkSnapshots
 from rekindle.system.remove_folder import remove_folder
 from rekindle.wiring import agent_dir_list
 from rekindle.wiring.open_store import HARNESSES
+from rekindle.wiring.plugin_places import find_places
 from rekindle.wiring.running_agents import RunningAgents
 from rekindle.wiring.starting.unit_files import find_units
 from rekindle.wiring.stored_workspaces import list_stored_workspaces
@@ -167,6 +169,10 @@ def find_user_traces() -> Iterator[InstalledTrace | Leftover]:
         if "user" in list_levels(cli)
     ]
     yield from _find_hook_traces(places)
+    for _, place in find_places():
+        if durable_files.path_exists(place.record):
+            words = f"the plugin in {place.cli.title}"
+            yield InstalledTrace(words, partial(_remove_plugin, place))
     yield from (
         _make_file_trace(path, "unit")
         for path in find_units(user_folder.find_user_folder(), every=True)
@@ -187,6 +193,10 @@ def find_user_traces() -> Iterator[InstalledTrace | Leftover]:
         yield InstalledTrace(
             f"your Rekindle folder: {_render_path(own)}", partial(remove_folder, own)
         )
+
+
+def _remove_plugin(place: PluginPlace) -> None:
+    remove_plugin(place)
 
 
 def _remove_locks(folder: Path, locks: list[Path]) -> None:

@@ -1,12 +1,13 @@
 """Folders without a manifest in which a person starts a CLI that has the plugin."""
 
+import shutil
 import subprocess
 
 import pytest
 
 from rekindle import config
 from rekindle.cli import main
-from rekindle.wiring.access.trust_checks import is_trusted
+from rekindle.wiring.access.trust_checks import accept_folder, is_trusted
 from rekindle.wiring.session_project import RECORD_VARIABLE, prepare_folder
 
 EVERY_SESSION = "claude-code"
@@ -36,6 +37,9 @@ def test_a_folder_in_the_home_folder_is_set_up_once(home, monkeypatch, capsys):
     monkeypatch.chdir(folder / "deep")
     assert main.run(["status"]) == 0
     assert capsys.readouterr().out.startswith("my-parser  (claude-code)\n")
+    assert main.run(["doctor"]) == 0
+    assert "`rekindle init`" in capsys.readouterr().out
+    assert main.run(["hooks", "install"]) == 0
 
 
 def test_init_replaces_the_manifest_and_keeps_the_agent(home, monkeypatch, capsys):
@@ -51,6 +55,32 @@ def test_init_replaces_the_manifest_and_keeps_the_agent(home, monkeypatch, capsy
     capsys.readouterr()
     assert main.run(["loops"]) == 0
     assert "It stays." in capsys.readouterr().out
+
+
+def test_a_manifest_that_comes_later_is_not_trusted(home, monkeypatch, capsys):
+    """The user has accepted that sessions are recorded, but no command from the repository."""
+    folder = home / "work/My Parser"
+    prepare(folder, home)
+    text = "version: 1\nagents: {my-parser: {harness: command, command: [./evil], prompt: P}}\n"
+    (folder / "rekindle.yaml").write_text(text)
+    (folder / "P").write_text("Work.\n")
+    monkeypatch.chdir(folder)
+    monkeypatch.delenv("REKINDLE_TRUST", raising=False)
+    assert not is_trusted(folder)
+    assert main.run(["run"]) == 11
+    assert "evil" not in capsys.readouterr().out
+    accept_folder(folder)
+    assert is_trusted(folder)
+
+
+def test_a_folder_whose_records_were_removed_is_set_up_again(home, monkeypatch):
+    """After `rm -rf .rekindle`, the next session is recorded again."""
+    folder = home / "work/My Parser"
+    prepare(folder, home)
+    shutil.rmtree(folder / ".rekindle")
+    assert prepare(folder, home) == folder
+    monkeypatch.chdir(folder)
+    assert main.run(["loops", "add", "kept", "It stays."]) == 0
 
 
 def test_a_git_repository_is_one_project(home, tmp_path):

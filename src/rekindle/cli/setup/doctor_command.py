@@ -146,14 +146,7 @@ def _examine_all() -> dict[str, list[FolderProblem]]:
     if project.settings.fleet is not None:
         problems_of |= _examine_fleet(project, project.settings.fleet)
     for name in project.declared_agents:
-        problems_of.setdefault(name, []).extend(_examine_exposure(project, name))
-        # On a fleet, the files on this host are not used.
-        problems = store.inspect(name) if project.settings.fleet is None else []
-        if project.settings.fleet is None:
-            problems += find_workspace_problems(project, name)
-        problems += _examine_settings(project, store, name)
-        problems += _examine_start(project, store, name)
-        problems_of[name] = [*problems_of.get(name, ()), *problems]
+        problems_of.setdefault(name, []).extend(_examine_agent(project, store, name))
     for row in read_schedules(project) if project.settings.fleet is None else ():
         problems_of.setdefault(row.name, []).extend(_examine_schedule(row))
     for report in examine_all():
@@ -164,6 +157,22 @@ def _examine_all() -> dict[str, list[FolderProblem]]:
             ]
             problems_of.setdefault(report.place.files.folder, []).extend(problems)
     return problems_of
+
+
+def _examine_agent(project: Project, store: FileStore, name: str) -> Iterator[FolderProblem]:
+    # On a fleet, the files on this host are not used.
+    is_here = project.settings.fleet is None
+    if not (project.path / MANIFEST_FILE).exists():
+        words = "a plugin records your own sessions here, but no agent can run yet"
+        yield FolderProblem(words, "to set up an agent, use `rekindle init`", is_note=True)
+        yield from store.inspect(name)
+        return
+    yield from _examine_exposure(project, name)
+    if is_here:
+        yield from store.inspect(name)
+        yield from find_workspace_problems(project, name)
+    yield from _examine_settings(project, store, name)
+    yield from _examine_start(project, store, name)
 
 
 def _examine_settings(project: Project, store: FileStore, name: str) -> Iterator[FolderProblem]:

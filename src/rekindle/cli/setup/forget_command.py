@@ -71,8 +71,9 @@ def forget(folder: Path, keep_history: bool, dry_run: bool, yes: bool) -> None:
 def uninstall(keep_history: bool, dry_run: bool, yes: bool) -> None:
     """Remove every trace of Rekindle on this host: `forget` for all projects, then your user files.
 
-    This also removes your user hooks, the service unit for `rekindle daemon --all`, and your
-    Rekindle folder. Plugins and extensions from `hooks export` are not removed.
+    This also removes your user hooks, the plugins from `rekindle plugin install`, the service unit
+    for `rekindle daemon --all`, and your Rekindle folder. Plugins and extensions from `hooks
+    export` are not removed.
     """
     folders = trust_records.list_recorded()
     for folder in folders:

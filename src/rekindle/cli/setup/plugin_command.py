@@ -1,9 +1,7 @@
 """`rekindle plugin`: bring Rekindle into the agent CLIs that you use yourself."""
 
-import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 
 import click
 
@@ -17,7 +15,7 @@ from rekindle.flows.plugins.install_plugin import PluginPlace, PluginReport
 from rekindle.formats.identifiers import to_one_line
 from rekindle.system.processes.program_search import find_executable
 from rekindle.wiring.access.operator_check import refuse_any_agent
-from rekindle.wiring.open_store import HARNESSES
+from rekindle.wiring.plugin_places import find_places
 
 _TRUST_STEP = "start `codex`, and trust the hooks of rekindle with /hooks"
 
@@ -77,7 +75,7 @@ def status(as_json: bool) -> None:
 
     The exit code is 8 if a plugin is outdated, disabled or not trusted.
     """
-    reports = {name: flow.examine_plugin(place) for name, place in _find_places(CLIS)}
+    reports = {name: flow.examine_plugin(place) for name, place in find_places()}
     if as_json:
         rows = [
             {
@@ -116,21 +114,12 @@ def _select_places(clis: Sequence[str]) -> list[tuple[str, PluginPlace]]:
             raise ProgramMissingError(
                 name, "it is not on the PATH", hint=f"install {CLIS[name].title} first"
             )
-    places = list(_find_places(clis or CLIS))
+    places = list(find_places(clis or CLIS))
     if not places:
         raise AgentError(
             f"none of these CLIs is on the PATH: {', '.join(CLIS)}", hint="install one of them"
         )
     return places
-
-
-def _find_places(names: Iterable[str]) -> Iterator[tuple[str, PluginPlace]]:
-    data = os.environ.get("XDG_DATA_HOME", "")
-    records = (Path(data) if data.startswith("/") else Path.home() / ".local/share") / "rekindle"
-    for name in dict.fromkeys(names):
-        files = HARNESSES[CLIS[name].harness].HOOK_FILES
-        if files is not None and find_executable(name):
-            yield name, flow.locate_plugin(CLIS[name], files, os.environ, records)
 
 
 def _ask_for_consent(place: PluginPlace) -> bool:

@@ -21,19 +21,32 @@ from rekindle.stores.folders import (
 )
 from rekindle.stores.folders.agent_folder import RekindleFolder
 from rekindle.system import clock
-from rekindle.system.files import file_status
+from rekindle.system.files import durable_files, file_status
 
 NEVER_ACCEPTED = "its settings have never been accepted on this host"
 _CHANGED = "changed without a command from you"
 
 
 def has_anything_to_trust(folder: Path) -> bool:
-    """Return whether a folder has a manifest or a .rekindle folder."""
-    return (folder / MANIFEST_FILE).exists() or RekindleFolder(folder).path.exists()
+    """Return whether a folder has a manifest, or a .rekindle folder that a plugin did not create.
+
+    A plugin's manifest is outside the folder.
+    """
+    if (folder / MANIFEST_FILE).exists():
+        return True
+    return RekindleFolder(folder).path.exists() and not config.has_private_manifest(folder)
 
 
 def is_trusted(folder: Path) -> bool:
-    return trust_records.is_trusted(private_files.find_private_project(folder), clock.read_clock())
+    """Return whether the user trusts a folder.
+
+    If a plugin set it up and a rekindle.yaml came later, for instance from git, the user has not
+    accepted that manifest yet.
+    """
+    own = private_files.find_private_project(folder)
+    if own.manifest.exists() and (folder / MANIFEST_FILE).exists():
+        return False
+    return trust_records.is_trusted(own, clock.read_clock())
 
 
 def list_trusted() -> list[Path]:
@@ -78,6 +91,8 @@ def accept_project(project: Project) -> None:
         _accept_agent(project, name)
     for name in project.manifest.pipelines:
         accept_pipeline(project, name)
+    if (project.path / MANIFEST_FILE).exists():
+        durable_files.remove_file(own.manifest)  # the user's own manifest replaces it
     trust_records.record_trust(own, clock.read_clock())
 
 
