@@ -34,6 +34,8 @@ class Telegram(DoubleServer):
         self.updates = []
         self.offsets = []
         self.failures = []
+        self.busy = {}
+        """Seconds that the bot must wait before it sends to a chat, by the chat's id."""
         self.changed = threading.Condition()
         self._poller = 0
         self._numbers = itertools.count(100)
@@ -78,6 +80,8 @@ class Telegram(DoubleServer):
     def send_message(self, given):
         markup = given.get("reply_markup") or {}
         keys = [key for row in markup.get("inline_keyboard", ()) for key in row]
+        if seconds := self.busy.get(int(given["chat_id"])):
+            return _error(429, "Too Many Requests", parameters={"retry_after": seconds})
         if not given.get("text") or len(given["text"]) > 4096:
             return _error(400, "Bad Request: message is too long")
         if any(len(key["callback_data"].encode()) > 64 for key in keys):

@@ -54,6 +54,17 @@ def test_stop_records_the_stop(desk, project, add_project, telegram):
     assert project.store.read("trades").projection.run.desired == "stopped"
 
 
+def test_a_message_is_sent_to_an_agent(desk, project, telegram):
+    desk.pair(right="operate")
+    [reply] = desk.ask_phone("/tell trades use sqlite,\nplease")
+    assert reply.startswith("Recorded. shop/trades gets it when you start it")
+    assert "1 to" in desk.ask_phone("/tell trades")[0]
+    assert desk.ask_phone("/tell nothing x") == ["There is no agent nothing."]
+    [sent] = project.store.read("trades").projection.waiting_messages
+    assert sent.text == "use sqlite,\nplease"
+    assert (sent.by, sent.origin) == (MINE, "phone")
+
+
 def test_an_answer_that_starts_an_agent_says_how(desk, project, telegram):
     desk.pair()
     project.ask_in_safe_mode(choices=("TEXT", "retry", "stop"), default="stop")
@@ -232,6 +243,23 @@ class TestKills:
         assert project.answers() == {"trades-1": ("allow", MINE, "phone")}
         assert len(telegram.toasts()) == (3 if point == "after" else 2)
         assert telegram.toasts()[-1].startswith("Too late")
+
+    def test_while_it_sends_a_message_to_an_agent(self, desk, project, telegram, monkeypatch):
+        """The person is told to check, because a message must not arrive twice."""
+        desk.pair(right="operate")
+        telegram.say(ME, "/tell trades use sqlite")
+
+        def kill(*_, **__):
+            raise KilledError
+
+        monkeypatch.setattr("rekindle.phone.bridge.mark_handled", kill)
+        with pytest.raises(KilledError):
+            desk.receive()
+        monkeypatch.undo()
+        desk.restart()
+        desk.receive()
+        assert "interrupted" in telegram.texts(ME)[-1]
+        assert len(project.store.read("trades").projection.waiting_messages) == 1
 
 
 def test_updates_are_confirmed_once(desk, project, telegram):

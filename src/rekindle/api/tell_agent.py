@@ -63,7 +63,7 @@ def tell_agent(home: "Home", agent: str, text: str, operator: Operator) -> SentM
         ts=clock.read_clock(),
         message=message,
         text=words,
-        by=host.identify_user(),
+        by=operator.by or host.identify_user(),
         origin=operator.origin,
     )
     home.store.submit(name, sent)

@@ -10,6 +10,7 @@ from rekindle.errors import PhoneError, RekindleError
 from rekindle.phone.run_commands import AnsweredQuestion, CommandRunner
 from rekindle.policy.phone import chat_rights, pairing, phone_commands, press_verdicts
 from rekindle.policy.phone.pairing import PairingResult
+from rekindle.policy.phone.phone_commands import PhoneCommand
 from rekindle.policy.phone.question_messages import cut_text
 from rekindle.ports import PhoneChannel
 from rekindle.stores.folders.phone_files import PhoneFiles
@@ -18,6 +19,7 @@ from rekindle.thresholds.phone_limits import PHONE_AGE_SECONDS
 
 _FORWARDED = "Forwarded messages do not count. Write it yourself."
 _LATE = "This came too late, because the bridge was not running. Send it again."
+_INTERRUPTED = "The bridge was interrupted. If `rekindle logs` does not show it, send it again."
 _UNKNOWN = "Reply to a question, or send /help."
 _FAILED = "This failed. `rekindle phone status` on the computer shows more."
 
@@ -54,13 +56,30 @@ class InputHandler:
         command = phone_commands.parse_command(received.text)
         if command is None:
             return [_UNKNOWN]
+        return self._run(command, received, chat)
+
+    def _run(self, command: PhoneCommand, received: PhoneInput, chat: PairedChat) -> list[str]:
         age = clock.read_clock() - received.at if received.at else None
         if age is not None and age.total_seconds() > PHONE_AGE_SECONDS:
             return [_LATE]
+        if phone_commands.COMMANDS[command.name].is_once and not self._begin(received):
+            return [_INTERRUPTED]
         try:
             return self._runner.run(command, chat)
         except RekindleError as error:
             return [str(error)]
+
+    def _begin(self, received: PhoneInput) -> bool:
+        """Record that a command is about to be run. Return False if it was begun before."""
+        begun = self._files.read_state().begun
+        if begun.get(received.channel) == received.cursor:
+            return False
+        self._files.change_state(
+            lambda state: msgspec.structs.replace(
+                state, begun=state.begun | {received.channel: received.cursor}
+            )
+        )
+        return True
 
     def _answer(self, sent: SentQuestion, words: str, chat: PairedChat) -> str:
         asked = AnsweredQuestion(sent.project, sent.agent, sent.question, sent.digest)

@@ -10,6 +10,7 @@ from rekindle.api.agent_store import read_known
 from rekindle.api.answer_questions import SelectedQuestion, record_answer
 from rekindle.api.home import Home
 from rekindle.api.operator import Operator
+from rekindle.api.tell_agent import tell_agent
 from rekindle.documents.phone.phone_records import PairedChat
 from rekindle.documents.screens import morning_page
 from rekindle.errors import ClosedQuestionError, RekindleError
@@ -37,6 +38,15 @@ class AnsweredQuestion(NamedTuple):
     digest: str
 
 
+class FoundAgent(NamedTuple):
+    """An agent of one of the trusted projects."""
+
+    home: Home
+    agent: str
+    name: str
+    """Name of the agent with its project."""
+
+
 class CommandRunner:
     """Runs commands and answers questions in the trusted projects."""
 
@@ -56,6 +66,7 @@ class CommandRunner:
             "morning": self._show_morning,
             "answer": partial(self._answer_by_id, command.words, chat),
             "stop": partial(self._stop, command.words),
+            "tell": partial(self._tell, command.words, chat),
             "help": lambda: [phone_commands.render_help(chat)],
         }
         return [cut_text(text) for text in actions[command.name]()[:PHONE_MESSAGES]]
@@ -70,11 +81,8 @@ class CommandRunner:
         if refused := explain_refused_words(question, words, chat):
             return refused
         selected = SelectedQuestion(home.project, home.store, asked.agent, known, question)
-        operator = Operator(
-            tell=home.operator.tell, origin="phone", by=chat_rights.name_sender(chat)
-        )
         try:
-            recorded = record_answer(selected, question, words, operator)
+            recorded = record_answer(selected, question, words, _make_operator(home, chat))
         except ClosedQuestionError as error:
             return f"Too late: {error.reason}."
         reply = f"{'Recorded' if recorded.seq else 'Saved'}: {recorded.choice or 'your answer'}."
@@ -124,18 +132,38 @@ class CommandRunner:
         return ["\n".join(lines) or "No open questions."]
 
     def _stop(self, words: str) -> list[str]:
+        found = self._find_agent(words)
+        if isinstance(found, str):
+            return [found]
+        if found.home.agent(found.agent).stop():
+            return [f"Stopped {found.name}."]
+        return [f"{found.name} was not running. It stays stopped."]
+
+    def _tell(self, words: str, chat: PairedChat) -> list[str]:
+        name, _, text = words.partition(" ")
+        found = self._find_agent(name)
+        if isinstance(found, str):
+            return [found]
+        sent = tell_agent(found.home, found.agent, text, _make_operator(found.home, chat))
+        return [f"Recorded. {found.name} gets it {sent.arrives}."]
+
+    def _find_agent(self, words: str) -> FoundAgent | str:
+        """Return the agent that the words name, or the reason why there is not exactly one."""
         agents = [
-            (home, agent, f"{name}/{agent}")
+            FoundAgent(home, agent, f"{name}/{agent}")
             for name, home in self._projects.list_homes().items()
             for agent in home.agents()
             if words in {agent, f"{name}/{agent}"}
         ]
-        if len(agents) != 1:
-            names = ", ".join(name for _, _, name in agents)
-            return [f"Several agents: {names}." if agents else f"There is no agent {words}."]
-        [(home, agent, name)] = agents
-        was_running = home.agent(agent).stop()
-        return [f"Stopped {name}." if was_running else f"{name} was not running. It stays stopped."]
+        if len(agents) == 1:
+            return agents[0]
+        names = ", ".join(found.name for found in agents)
+        return f"Several agents: {names}." if agents else f"There is no agent {words}."
+
+
+def _make_operator(home: Home, chat: PairedChat) -> Operator:
+    by = chat_rights.name_sender(chat)
+    return Operator(tell=home.operator.tell, origin="phone", by=by)
 
 
 def _render_rows(name: str, home: Home) -> list[str]:

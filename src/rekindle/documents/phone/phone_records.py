@@ -75,6 +75,6 @@ class PhoneState(msgspec.Struct, frozen=True):
     """For each service, why it cannot be used at the moment."""
     questions: dict[str, SentQuestion] = {}
     """Questions by their code, oldest first."""
-    begun: str = ""
-    """Service and cursor of a command that is being run, and must not be run twice."""
+    begun: dict[str, str] = {}
+    """For each service, the cursor of the last command that must not be run twice."""
     v: int = SCHEMA

@@ -13,6 +13,8 @@ class CommandRow(NamedTuple):
     right: ChatRight
     arguments: str
     meaning: str
+    is_once: bool = False
+    """Whether the command must not be run again if the bridge is killed while it runs."""
 
 
 COMMANDS: dict[str, CommandRow] = {
@@ -21,6 +23,7 @@ COMMANDS: dict[str, CommandRow] = {
     "morning": CommandRow("read", "", "the morning page"),
     "answer": CommandRow("answer", "ID TEXT", "answer a question"),
     "stop": CommandRow("operate", "AGENT", "stop an agent and keep it stopped"),
+    "tell": CommandRow("operate", "AGENT TEXT", "send a message to an agent", is_once=True),
     "help": CommandRow("read", "", "this list"),
 }
 _OTHER_NAMES = {"start": "help", "pair": "help"}

@@ -46,3 +46,8 @@ def test_only_reading_commands_need_no_more_than_read():
     assert {name for name, row in COMMANDS.items() if row.right == "read"} == {
         *("status", "questions", "morning", "help")
     }
+
+
+def test_only_a_message_must_not_be_repeated_after_a_kill():
+    """An answer counts once by itself, and a second stop changes nothing."""
+    assert [name for name, row in COMMANDS.items() if row.is_once] == ["tell"]
