@@ -38,6 +38,13 @@ command that `status` shows and replace `"TEXT"` with your answer. If you leave 
 - Rekindle redacts secrets and shortens long arguments in a request.
 """
 _REFUSED = """\
+## Calls that wait
+
+With `ask:` in the persona's permissions, a matching call waits until you answer, or until
+`questions.wait` has passed. See [the guide](../guides/permissions.md). `waits_until` in the request
+shows how long the agent waits. An `allow` after that counts once for the same call, until the
+agent's next cycle ends.
+
 ## Refused calls
 
 If no rule permits a tool call and no person is there to approve it, the CLI refuses the call and

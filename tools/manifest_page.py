@@ -136,7 +136,8 @@ personas:
     system_prompt_file: personas/builder.md
     permissions:
       allowed_tools: [Read, Grep, Glob, Edit, Write, "Bash(just test)"]
-      deny: ["Bash(git push:*)"]
+      ask: ["Bash(git push*)"]
+      deny: ["Bash(rm:*)"]
   reviewer:
     adapter: codex
     temperature: 0.2
@@ -246,7 +247,7 @@ runtime:
         "These settings control the [questions](questions.md) that agents ask you.",
         """\
 runtime:
-  questions: {deadline: 2d}
+  questions: {deadline: 2d, wait: 5m}
 """,
     ),
     Part(

@@ -165,6 +165,16 @@ class Permissions(msgspec.Struct, frozen=True):
         | None
     ) = None
     deny: Annotated[list[str], _doc("Tools that the agent may never use.")] | None = None
+    ask: (
+        Annotated[
+            list[str],
+            _doc(
+                "Tools and commands that wait for your approval, such as `Bash(git push*)`. "
+                "Without an answer, the call is refused."
+            ),
+        ]
+        | None
+    ) = None
 
 
 class Persona(msgspec.Struct, frozen=True):

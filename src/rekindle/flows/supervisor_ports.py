@@ -43,6 +43,8 @@ class AgentSpec(msgspec.Struct, frozen=True):
     environment: Mapping[str, str]
     hook: tuple[str, ...]
     """Command line of the hook program."""
+    gate: tuple[str, ...] = ()
+    """Command line of the gate, which holds calls that match `ask` rules."""
     scratch: str = ""
     """Folder outside the workspace for files that a launch passes to the CLI."""
     protected: tuple[str, ...] = ()

@@ -24,3 +24,5 @@ PARTS = (
     "record_event",
 )
 """The program's modules, each listed after the modules that it imports."""
+GATE_PARTS = ("host_facts", "ask_rules", "permission_gate")
+"""The modules of the gate, a second program that holds tool calls until a person has decided."""

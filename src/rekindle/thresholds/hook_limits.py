@@ -8,6 +8,41 @@ HOOK_SECONDS = declare_threshold(
     "seconds",
     "Timeout for a hook in the CLI's settings. The hook itself gives up earlier.",
 )
+GATE_LEAST_SECONDS = declare_threshold(
+    5.0, "gate.least_seconds", "seconds", "Minimum time that a call waits for a person's approval."
+)
+GATE_MOST_SECONDS = declare_threshold(
+    600.0,
+    "gate.most_seconds",
+    "seconds",
+    "Maximum time that a call waits for a person's approval. The timeout in the CLI's settings is "
+    "twice as long as the wait.",
+)
+GATE_MARGIN_SECONDS = declare_threshold(
+    3.0,
+    "gate.margin_seconds",
+    "seconds",
+    "Time at the end of the wait in which the supervisor no longer passes on an approval, because "
+    "the gate could give up at the same moment. Such an approval counts for the next cycle.",
+)
+GATE_SILENCE_SECONDS = declare_threshold(
+    10.0,
+    "gate.silence_seconds",
+    "seconds",
+    "Time without a sign of life after which a waiting gate counts as dead.",
+)
+GATE_REQUESTS = declare_threshold(
+    50,
+    "gate.requests",
+    "count",
+    "Maximum number of calls per launch that can wait for approval. More are refused.",
+)
+GATE_REQUEST_BYTES = declare_threshold(
+    4 * 1024 * 1024 + 64,
+    "gate.request_bytes",
+    "bytes",
+    "Maximum size of a call that waits for approval. A longer call is refused.",
+)
 HOOK_CHARACTERS = declare_threshold(
     10_000,
     "hooks.characters",

@@ -374,6 +374,7 @@ def _make_agent(
         instructions=instructions,
         environment=environment.variables,
         hook=(sys.executable, "-I", "-S", str(hook_program.find_hook_path())),
+        gate=(sys.executable, "-I", "-S", str(hook_program.find_hook_path("gate"))),
         scratch=str(private_files.find_private_project(project.path).make_agent(name).launch),
         protected=(
             *protected_paths.list_protected(project.path, folder),

@@ -138,7 +138,7 @@ def test_what_the_operator_forbids_is_not_asked_about():
         folder="/p",
         environment={},
     )
-    launch = SimpleNamespace(watched=watched, transcript=str)
+    launch = SimpleNamespace(watched=watched, transcript=str, asked_digests=frozenset())
     found = find_refused_calls(agent, launch, Redaction())
     assert [call.about for call in found.missing] == ["y", "npm test"]
     assert [call.about for call in found.denied] == ["rm", "x"]
@@ -171,7 +171,7 @@ def test_only_protected_paths_are_not_asked_about(path, is_asked):
         folder="/p",
         environment={},
     )
-    launch = SimpleNamespace(watched=watched, transcript=str)
+    launch = SimpleNamespace(watched=watched, transcript=str, asked_digests=frozenset())
     assert bool(find_refused_calls(agent, launch, Redaction()).missing) == is_asked
 
 
@@ -190,7 +190,7 @@ def test_no_part_of_a_secret_is_left_where_a_call_is_cut(shown):
         folder="/p",
         environment={},
     )
-    launch = SimpleNamespace(watched=watched, transcript=str)
+    launch = SimpleNamespace(watched=watched, transcript=str, asked_digests=frozenset())
     (call,) = find_refused_calls(agent, launch, Redaction()).missing
     ended = SimpleNamespace(ts=datetime(2026, 4, 9, tzinfo=UTC), launch="l", cycle=1)
     (event,) = RefusedCalls((call,)).record(ended, 0)

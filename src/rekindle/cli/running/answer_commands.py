@@ -46,6 +46,7 @@ from rekindle.formats.identifiers import (
     to_one_line,
 )
 from rekindle.policy.operator import answers, questions
+from rekindle.policy.operator.asked_calls import is_about_waiting_call
 from rekindle.policy.settings.runtime_settings import (
     AgentDefaults,
 )
@@ -196,6 +197,9 @@ def _submit_answer(selected: SelectedQuestion, words: str, *, trust: bool, as_js
         echo(f"{selected.agent}: the answer is saved, but the supervisor has not recorded it yet.")
         echo(f"Next: `rekindle questions {selected.agent} --all` shows whether it was accepted.")
         return
+    if is_about_waiting_call(selected.question):
+        echo(f"✓ {selected.agent}: {_describe_decision(recorded)}")
+        return
     echo(f"✓ {selected.agent}: {_describe_outcome(recorded)}")
     if recorded.choice == "allow":
         _print_permission(selected)
@@ -223,6 +227,15 @@ def _describe_outcome(answer: QuestionAnswered) -> str:
             return "its next cycle will get the answer"
         case _:
             return "will be started again"
+
+
+def _describe_decision(answer: QuestionAnswered) -> str:
+    if answer.choice == "allow":
+        return (
+            "the call may run once; if the agent has stopped waiting, the approval counts for the "
+            "same call until its next cycle ends"
+        )
+    return "the call is refused"
 
 
 def _print_permission(selected: SelectedQuestion) -> None:

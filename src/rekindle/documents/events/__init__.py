@@ -52,6 +52,7 @@ from rekindle.documents.events.handoff_events import (
 from rekindle.documents.events.operator_events import (
     AnswerEffect,
     BudgetRaised,
+    CallPermitted,
     DesiredSet,
     HandoffRequested,
     MessageDelivered,
@@ -113,6 +114,7 @@ __all__ = [
     "BriefMade",
     "BriefedPosition",
     "BudgetRaised",
+    "CallPermitted",
     "CallRefused",
     "CheckpointCommitted",
     "CycleEnded",
@@ -224,6 +226,7 @@ AnyEvent = (
     | SnapshotTaken
     | WorkRewound
     | WorkspaceCreated
+    | CallPermitted
     | CallRefused
     | DesiredSet
     | RestartRequested

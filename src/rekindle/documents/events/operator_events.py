@@ -117,6 +117,14 @@ class MessageDelivered(Event, frozen=True, kw_only=True, tag="message.delivered"
     """
 
 
+class CallPermitted(Event, frozen=True, kw_only=True, tag="call.permitted"):
+    summary = "The supervisor let a waiting call run, once, because a person had approved it."
+    question: str
+    """Question whose approval was used."""
+    launch: str
+    """Launch in which the call waited."""
+
+
 class WorkRewound(Event, frozen=True, kw_only=True, tag="work.rewound"):
     summary = "The operator rewound the work tree to a snapshot. The next session starts fresh."
     snapshot: str

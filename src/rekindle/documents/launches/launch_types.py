@@ -44,6 +44,10 @@ class LaunchSpec(msgspec.Struct, frozen=True, kw_only=True):
     resumes: bool = False
     hook: tuple[str, ...] = ()
     """Program that the CLI's hooks start; empty if there are no hooks."""
+    gate: tuple[str, ...] = ()
+    """Program that holds calls which match `ask` rules until a person has decided."""
+    gate_seconds: float = 0.0
+    """How long the gate holds a call. The CLI's own timeout is twice as long."""
     scratch: str = ""
     """Folder for this launch's files, which the agent cannot change."""
     persona: Persona = Persona()
@@ -104,6 +108,10 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the caller can choose the model (`Persona.model`)."""
     temperature: bool = False
     """Whether the caller can set the model's temperature (`Persona.temperature`)."""
+    gate: Literal["none", "open", "closed"] = "none"
+    """Whether calls that match `ask` rules can wait for a person, and whether the CLI runs (`open`)
+    or refuses (`closed`) such a call if its hooks are broken.
+    """
     questions: bool = True
     """Whether the CLI can answer a question without a session, as summaries require."""
 

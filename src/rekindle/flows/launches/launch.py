@@ -60,6 +60,8 @@ class Launch:
             msgspec.structs.replace(
                 start,
                 hook=agent.hook,
+                gate=agent.gate,
+                gate_seconds=world.settings.runtime.questions.gate_seconds,
                 scratch=str(self._scratch),
                 protected=agent.protected,
                 folder=agent.folder,
@@ -76,6 +78,8 @@ class Launch:
         self._idle, self._is_bounded = IdleWork(), False
         self.stretch = ("", 0.0)
         """Commit and Unix time of the last progress, or of the launch's start if there was none."""
+        self.asked_digests: frozenset[str] = frozenset()
+        """Hashes of the calls that waited for permission."""
         self.fruitless: float | None = None
         """Seconds from the last progress to the end of the launch; None if there was none."""
 
@@ -132,6 +136,7 @@ class Launch:
         try:
             follow.follow_to_end()
         finally:
+            self.asked_digests = frozenset(follow.desk.digests)
             if self._transcribe is not None:
                 self._transcribe.write(is_last=True)
         if follow.fruitless is not None:

@@ -26,6 +26,7 @@ from rekindle.flows.launches.hang_watch import HangWatch
 from rekindle.flows.launches.message_delivery import MessageDelivery
 from rekindle.flows.launches.output_reporter import OutputReporter
 from rekindle.flows.launches.output_transcript import OutputTranscriber
+from rekindle.flows.launches.permission_desk import PermissionDesk
 from rekindle.flows.launches.process_output import ProcessOutput
 from rekindle.flows.launches.progress_bounds import ProgressGuard
 from rekindle.flows.launches.repetition_watch import RepetitionWatch
@@ -83,6 +84,7 @@ class ProcessFollower:
         self._hang = HangWatch(origin, agent, world, child, watched)
         self._reporter = OutputReporter(agent, world, watched)
         self._turns = TranscriptTurns(agent, watched, meter)
+        self.desk = PermissionDesk(agent, world, origin.launch)
         self.repetition = RepetitionWatch(origin, agent, world, gauge)
         self._messages = MessageDelivery(origin, agent, world, gauge.notices)
         self._transcript = ""
@@ -102,6 +104,7 @@ class ProcessFollower:
 
     def follow_to_end(self) -> None:
         waits = self._gauge.can_stop and not self._gauge.stops_itself
+        waits = waits or self.desk.is_used
         tick = HELD_TICK_SECONDS if waits and not self._agent.stays else TICK_SECONDS
         # Close the stream explicitly. Otherwise a traceback could keep the process, and with it the
         # user's terminal, alive.
@@ -125,6 +128,8 @@ class ProcessFollower:
                 if now - self._looked_at >= self._fold_interval():
                     self._looked_at = now
                     self._read_inbox(now)
+                if self.desk.check():
+                    self._hang.note_activity(now)  # the agent waits for a person
                 is_ending = self.ending is not None
                 if exited := self._hang.check(now, self._transcript, is_ending=is_ending):
                     self._end_process(exited)

@@ -8,6 +8,7 @@ import msgspec
 from rekindle.documents import events
 from rekindle.documents.launches.launch_types import LaunchExit, RefusedCall
 from rekindle.flows.launches.launch import Launch
+from rekindle.flows.launches.permission_desk import hash_call
 from rekindle.flows.supervisor_ports import AgentSpec
 from rekindle.flows.transcripts import transcript_files
 from rekindle.formats.identifiers import to_one_line
@@ -23,7 +24,9 @@ class RefusedCalls(msgspec.Struct, frozen=True):
     missing: tuple[RefusedCall, ...] = ()
     """Refused calls that the operator may want to allow."""
     denied: tuple[RefusedCall, ...] = ()
-    """Calls refused by the persona's `deny` rules or because they write to protected files."""
+    """Calls refused by a person, by the persona's `deny` rules or because they write to protected
+    files.
+    """
 
     def record(self, launch: events.LaunchEnded, before: int) -> Iterator[events.CallRefused]:
         """Yield an event for each refused call, to be appended after the launch's end."""
@@ -55,10 +58,12 @@ def find_refused_calls(agent: AgentSpec, launch: Launch, redaction: Redaction) -
         added = max(0, transcript_files.read_size(path) - launch.watched.transcript_began)
         data = transcript_files.read_tail(path)[-added:] if added else b""
         calls += agent.harness.refused_calls(data.split(b"\n"))
-    calls = [_shorten(agent, call) for call in calls]
     by_denied: dict[bool, list[RefusedCall]] = {False: [], True: []}
     for call in calls:
-        by_denied[_is_denied(agent, call)].append(_redact(call, redaction))
+        # A person was asked about the call, so it is not missing a permission.
+        was_asked = hash_call(call.tool, call.arguments) in launch.asked_digests
+        shown = _redact(_shorten(agent, call), redaction)
+        by_denied[was_asked or _is_denied(agent, call)].append(shown)
     return RefusedCalls(tuple(by_denied[False]), tuple(by_denied[True]))
 
 

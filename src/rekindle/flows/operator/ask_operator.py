@@ -29,23 +29,28 @@ class QuestionAsker:
         self, projection: Projection, new: Sequence[events.AnyEvent]
     ) -> list[events.AnyEvent]:
         """Return the events, with a question after each event that needs the operator."""
-        return questions.add_questions(projection, new, self._make_question_terms())
+        return questions.add_questions(projection, new, self.make_question_terms())
 
     def ask_about_refused_calls(
         self, projection: Projection, refused: Sequence[RefusedCall], launch: str
     ) -> list[events.QuestionAsked]:
         """Return questions about refused calls, and notify the operator."""
         new_questions = questions.ask_about_calls(
-            projection, refused, launch, self._make_question_terms()
+            projection, refused, launch, self.make_question_terms()
         )
+        if new_questions:
+            # Reserve the number first, so that no other question gets the same id after a crash.
+            self._ports.store.keep_question_number(self._agent.name, new_questions[-1].number)
+            self.notify_calls(new_questions)
+        return new_questions
+
+    def notify_calls(self, new_questions: Sequence[events.QuestionAsked]) -> None:
+        """Notify the operator of questions about calls."""
         lines = [
             f"{_find_call(question)}\n→ {_find_command(question)}" for question in new_questions
         ]
         if lines:
-            # Reserve the number first, so that no other question gets the same id after a crash.
-            self._ports.store.keep_question_number(self._agent.name, new_questions[-1].number)
             self._ports.notify("permission", "\n".join(lines))
-        return new_questions
 
     def report_refused_calls(
         self,
@@ -66,14 +71,14 @@ class QuestionAsker:
     def ask_about_current_safe_mode(self) -> None:
         """Ask what to do about safe mode, unless a question about it is already open."""
         if (
-            questions.ask_about_safe_mode(self._read_projection(), self._make_question_terms())
+            questions.ask_about_safe_mode(self._read_projection(), self.make_question_terms())
             is None
         ):
             return
         with self._ports.store.writer(self._agent.name, wait=STOP_SECONDS) as writer:
             writer.fold()
             if question := questions.ask_about_safe_mode(
-                writer.projection, self._make_question_terms()
+                writer.projection, self.make_question_terms()
             ):
                 writer.append(question)
 
@@ -129,7 +134,8 @@ class QuestionAsker:
     def _read_projection(self) -> Projection:
         return self._ports.store.read(self._agent.name).projection
 
-    def _make_question_terms(self) -> questions.QuestionTerms:
+    def make_question_terms(self) -> questions.QuestionTerms:
+        """Return the terms of a question that is asked now."""
         seconds = self._ports.settings.runtime.questions.deadline
         return questions.QuestionTerms(
             self._ports.clock(),
@@ -140,7 +146,8 @@ class QuestionAsker:
 
 
 def _find_call(question: events.QuestionAsked) -> str:
-    return question.text.removeprefix(questions.REFUSED_CALL_PREFIX)
+    words = question.text.removeprefix(questions.WAITING_CALL_PREFIX)
+    return words.removeprefix(questions.REFUSED_CALL_PREFIX)
 
 
 def _find_command(question: events.QuestionAsked) -> str:

@@ -42,6 +42,7 @@ from rekindle.documents.transcripts.turns import SubagentTranscripts
 from rekindle.errors import ManifestError, UsageError
 from rekindle.formats import json_codec
 from rekindle.harnesses import (
+    ask_gate,
     hook_dialect,
     one_shot_common,
 )
@@ -49,7 +50,10 @@ from rekindle.harnesses.claude_code import claude_exits, claude_messages, claude
 from rekindle.harnesses.claude_code.claude_messages import (
     read_usage,
 )
-from rekindle.harnesses.claude_code.claude_permissions import list_permission_options
+from rekindle.harnesses.claude_code.claude_permissions import (
+    list_ask_rules,
+    list_permission_options,
+)
 from rekindle.harnesses.untrusted_json import (
     make_argument,
     parse_object,
@@ -66,7 +70,9 @@ NAME = "claude-code"
 classify = claude_exits.classify
 read_stream = claude_stream.read_stream
 read_transcript = claude_messages.read_transcript
-CAN = Capabilities(reports_money=True, permits_tools=True, denies_paths=True, model=True)
+CAN = Capabilities(
+    reports_money=True, permits_tools=True, denies_paths=True, model=True, gate="closed"
+)
 HOOKS_FILE = "hooks.json"
 _TRANSCRIPTS = r"/.+/projects/[^/]+/{session}\.jsonl"
 HOOK_FILES = HookFiles(
@@ -143,8 +149,15 @@ def command(start: LaunchSpec) -> ProgramCommand:
         argv += ["-p", "--output-format=stream-json", "--verbose"]
     argv.append(f"--{'resume' if start.resumes else 'session-id'}={start.session}")
     files = {}
-    if start.hook:
-        settings = {"hooks": hooks(start.hook, supervised=True)}
+    settings: dict[str, Any] = {"hooks": hooks(start.hook, supervised=True)} if start.hook else {}
+    rules = ask_gate.parse_rules(start.persona, "Claude Code")
+    if rules:
+        settings["permissions"] = {"ask": list_ask_rules(rules)}
+        if not start.interactive:
+            files[ask_gate.RULES_FILE] = ask_gate.render_rules(rules, start)
+            entry = ask_gate.make_entry(start, NAME)
+            settings.setdefault("hooks", {})["PermissionRequest"] = [entry]
+    if settings:
         files[HOOKS_FILE] = json_codec.encode_pretty(settings, HOOKS_FILE).decode()
         argv.append(f"--settings={start.scratch}/{HOOKS_FILE}")
     argv += list_permission_options(start)

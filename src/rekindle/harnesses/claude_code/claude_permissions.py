@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from rekindle.documents.launches.launch_types import LaunchSpec
 from rekindle.documents.manifest import Permissions
 from rekindle.errors import UnenforceableError
+from rekindle.harnesses.ask_gate import AskRule
 
 _WRITING = ("Write", "Edit")
 _HERE = {"Write": "**", "Edit": "**", "MultiEdit": "**", "NotebookEdit": "**/*.ipynb"}
@@ -25,6 +26,8 @@ _RULE = re.compile(r"(?P<tool>\w+)(?:\((?P<path>.*)\))?\Z", re.DOTALL)
 _WELL_FORMED = re.compile(r"[\w*-]+(?:\((?:(?!\)\s*,).)*\))?\Z")
 """A rule for exactly one tool, which may be an MCP tool, with an optional pattern."""
 _EVERYWHERE = ("", "*", "**")
+_BEFORE = ("", "* ", "*/", '*"', "*'")
+"""Patterns for the text before a command inside another command."""
 
 
 def list_permission_options(start: LaunchSpec) -> Iterator[str]:
@@ -42,7 +45,8 @@ def list_permission_options(start: LaunchSpec) -> Iterator[str]:
     if allowed is not None:
         # Without this, tools that the user's own settings permit would stay permitted.
         drafting = _WRITING if start.draft else ()
-        names = dict.fromkeys((*(rule.partition("(")[0] for rule in allowed), *drafting))
+        listed = (*allowed, *(permissions.ask or ()))
+        names = dict.fromkeys((*(rule.partition("(")[0] for rule in listed), *drafting))
         yield f"--tools={','.join(name for name in names if name)}"
         # --tools does not remove the tools of the user's MCP servers.
         if not any(name.startswith("mcp__") for name in names):
@@ -56,6 +60,19 @@ def list_permission_options(start: LaunchSpec) -> Iterator[str]:
     refused = [_make_deny_rule(rule) for rule in denied if rule]
     refused += [f"Edit(/{pattern})" for pattern in _list_unwritable(start)]
     yield from (f"--disallowedTools={rule}" for rule in refused)
+
+
+def list_ask_rules(rules: Iterable[AskRule]) -> list[str]:
+    """Return the CLI's rules for calls that need approval, even if another rule allows them.
+
+    The CLI compares a rule with the whole of each command in a line. The additional rules cover a
+    command that is started through another program, such as `sh -c 'git push'`.
+    """
+    return [
+        f"{rule.tool}({before}{rule.text}*)" if rule.text else rule.tool
+        for rule in rules
+        for before in (_BEFORE if rule.text else ("",))
+    ]
 
 
 def _make_allow_rule(rule: str) -> str:

@@ -54,9 +54,13 @@ ANSWERS: dict[str, AnswerRow] = {
     "done": AnswerRow("finish", "ends the run as done, which confirms the agent's report"),
     "stop": AnswerRow("stop", "stops the agent, like `rekindle stop`"),
     "allow": AnswerRow(
-        "note", "tells the next cycle to retry the call, and prints the permission to add"
+        "note",
+        "lets a waiting call run once; otherwise tells the next cycle to retry the call, and "
+        "prints the permission to add",
     ),
-    "deny": AnswerRow("note", "tells the next cycle to continue without the call"),
+    "deny": AnswerRow(
+        "note", "refuses a waiting call; tells the next cycle to continue without it"
+    ),
 }
 """Effect of each possible answer. `STOP_REASONS` lists the choices for each question."""
 DISPUTED = "disputed"

@@ -41,6 +41,8 @@ DEADLINE = "deadline"
 """Origin of a default answer that is recorded because the deadline has passed."""
 REFUSED_CALL_PREFIX = "permission for a call that was refused: "
 """Prefix of questions about a refused call."""
+WAITING_CALL_PREFIX = "permission for a call that waits: "
+"""Prefix of questions about a call that waits for the answer."""
 
 
 PERMISSION_CHOICES = ("allow", "deny")
@@ -105,7 +107,7 @@ def ask_about_calls(
     ]
     new_questions: list[QuestionAsked] = []
     for call in refused:
-        request = {"tool": call.tool, "arguments": _shorten_arguments(call.arguments)}
+        request = describe_call(call.tool, call.arguments)
         if call.permission:
             request["permission"] = call.permission
         if request in requests or len(new_questions) == QUESTIONS_A_LAUNCH:
@@ -116,6 +118,21 @@ def ask_about_calls(
         question = _make_question(projection, number, PERMISSION, words, asking)
         new_questions.append(msgspec.structs.replace(question, request=request, launch=launch))
     return new_questions
+
+
+def make_permission_question(
+    projection: Projection, call: str, launch: str, asking: QuestionTerms
+) -> QuestionAsked:
+    """Return a question about one call that waits for a person's permission."""
+    number = _find_last_number(projection, asking) + 1
+    words = f"{WAITING_CALL_PREFIX}{call}"
+    question = _make_question(projection, number, PERMISSION, words, asking)
+    return msgspec.structs.replace(question, launch=launch)
+
+
+def describe_call(tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the request of a question about a call."""
+    return {"tool": tool, "arguments": _shorten_arguments(arguments)}
 
 
 def _shorten_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:

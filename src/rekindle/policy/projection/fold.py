@@ -51,6 +51,7 @@ PersonEvent = (
     | events.PersonAnswered
     | events.MessageSent
     | events.MessageDelivered
+    | events.CallPermitted
 )
 MessageT = TypeVar("MessageT", events.MessageSent, events.MessageDelivered)
 
@@ -116,6 +117,8 @@ class _ProjectionBuilder(ProjectionFields):
     def _apply_person(self, event: PersonEvent) -> None:
         """Store the first question with each id and its first answer, by log position."""
         match event:
+            case events.CallPermitted():
+                self.permitted[event.question] = event.seq
             case events.MessageSent():
                 _keep_first(self.messages, event)
             case events.MessageDelivered():

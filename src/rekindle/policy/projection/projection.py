@@ -139,6 +139,8 @@ class ProjectionFields(msgspec.Struct):
     """The most recent messages from people, by id."""
     deliveries: dict[str, events.MessageDelivered] = {}
     """The delivery of each message, by message id."""
+    permitted: dict[str, int] = {}
+    """Log positions at which approvals of waiting calls were used, by question id."""
     window: WindowFill = WindowFill()
     reviewed: stall_response.LastReview = stall_response.LastReview()
     rewound: events.WorkRewound | None = None
@@ -181,7 +183,7 @@ class ProjectionFields(msgspec.Struct):
         recorded = [
             LastAnswer(answer.seq, answer.text, answer.asked)
             for answer in self.answers.values()
-            if answer.text
+            if answer.text and answer.question not in self.permitted
         ]
         return sorted(
             answer for answer in (self.answer, *recorded) if answer.seq > (last.seq if last else 0)
@@ -211,6 +213,7 @@ def prune_projection(projection: Projection) -> Projection:
         proposals=prune_proposals(projection.proposals, projection.loops, projection.merged),
         messages=(kept := _prune_messages(projection)),
         deliveries={name: end for name, end in projection.deliveries.items() if name in kept},
+        permitted={name: seq for name, seq in projection.permitted.items() if name in newest},
     )
 
 

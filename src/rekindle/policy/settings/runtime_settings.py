@@ -23,6 +23,7 @@ from rekindle.thresholds.build_limits import *  # noqa: F403 - every name there 
 from rekindle.thresholds.comparison import *  # noqa: F403
 from rekindle.thresholds.fleet_limits import *  # noqa: F403
 from rekindle.thresholds.hook_limits import *  # noqa: F403
+from rekindle.thresholds.hook_limits import GATE_LEAST_SECONDS, GATE_MOST_SECONDS
 from rekindle.thresholds.host_limits import *  # noqa: F403
 from rekindle.thresholds.message_limits import *  # noqa: F403
 from rekindle.thresholds.phone_limits import *  # noqa: F403
@@ -171,6 +172,18 @@ class QuestionSettings(msgspec.Struct, frozen=True):
         Duration,
         _doc("Time to answer a question before its default applies, or `none` for no limit."),
     ] = Duration(604_800)
+    wait: Annotated[
+        Duration,
+        _doc(
+            "How long a tool call that matches `ask:` waits for your answer, from 5s to 10m. After "
+            "that, it is refused."
+        ),
+    ] = Duration(300)
+
+    @property
+    def gate_seconds(self) -> float:
+        """Return how long a call waits for an answer, within the range that the CLIs support."""
+        return min(max(float(self.wait), GATE_LEAST_SECONDS), GATE_MOST_SECONDS)
 
 
 class ProgressSettings(msgspec.Struct, frozen=True):

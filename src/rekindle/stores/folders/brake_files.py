@@ -1,9 +1,11 @@
-"""The files that a hook uses to stop a launch between two turns.
+"""The files through which hooks and the supervisor of a launch talk to each other.
 
 They are outside the workspace because the CLI obeys the answer in the rule file, and because the
 marker file contains the user's last request.
 """
 
+import re
+from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
 
@@ -12,7 +14,8 @@ import msgspec
 from rekindle.errors import translate_os_errors
 from rekindle.system.files import durable_files
 
-_KINDS = ("brake", "braked", "taken", "notice", "told")
+_KINDS = ("brake", "braked", "taken", "notice", "told", ".ask", "ask", "answer")
+_REQUEST = re.compile(r"ask-(?P<launch>.+)-(?P<id>[0-9a-f]{32})")
 
 
 class BrakeFiles(msgspec.Struct, frozen=True):
@@ -39,6 +42,20 @@ class BrakeFiles(msgspec.Struct, frozen=True):
     def told(self, launch: str, mark: str) -> Path:
         """Return the marker file that a hook creates before it gives the message to the agent."""
         return self.marks / f"told-{launch}-{mark}"
+
+    def list_requests(self, launch: str) -> Iterator[str]:
+        """Yield the ids of the calls that wait for permission. An agent could forge requests."""
+        for name in durable_files.list_entries(self.marks):
+            if (found := _REQUEST.fullmatch(name)) and found["launch"] == launch:
+                yield found["id"]
+
+    def request(self, launch: str, waiter: str) -> Path:
+        """Return the file that describes a waiting call. The gate touches it while it waits."""
+        return self.marks / f"ask-{launch}-{waiter}"
+
+    def answer(self, launch: str, waiter: str) -> Path:
+        """Return the file with the decision about a waiting call, which only Rekindle writes."""
+        return self.folder / f"answer-{launch}-{waiter}"
 
     def forget(self) -> None:
         """Remove files that killed supervisors left behind."""

@@ -1,4 +1,4 @@
-"""Store the hook program in the user's folder, one file for each version.
+"""Store the hook program and the gate in the user's folder, one file for each version.
 
 A CLI runs the program outside its sandbox, so it must not be in a workspace, where an agent could
 replace it. It is not run from the installed package either, because a tool cache may be cleared.
@@ -10,6 +10,7 @@ import functools
 import hashlib
 import re
 from pathlib import Path
+from typing import Literal
 
 from rekindle import hook
 from rekindle.errors import StoreError, translate_os_errors
@@ -22,49 +23,58 @@ from rekindle.system.files import (
 _FOLDER = "programs"
 _HASH_LENGTH = 32
 _NAME = re.compile(rf"hook-([0-9a-f]{{{_HASH_LENGTH}}})\.pyc")
-_PARTS = Path(hook.__file__).parent
+_MODULES = Path(hook.__file__).parent
+ProgramName = Literal["hook", "gate"]
+_PARTS: dict[ProgramName, tuple[str, ...]] = {"hook": hook.PARTS, "gate": hook.GATE_PARTS}
 _IMPORTS = re.compile(rb"^from rekindle\.hook\.\w+ import (?:\([^)]*\)|[^(\n]*)\n", re.MULTILINE)
 
 
 @functools.cache
-def compile_hook() -> bytes:
-    """Return this version's hook program, compiled for this Python.
+def compile_hook(name: ProgramName = "hook") -> bytes:
+    """Return this version's hook program or gate, compiled for this Python.
 
     The result is cached, because a supervisor may run for weeks and every launch needs the same
     bytes.
     """
-    return bytecode.compile_program(join_source(), "hook.py")
+    return bytecode.compile_program(join_source(name), f"{name}.py")
 
 
-def join_source() -> bytes:
-    """Return the source of the hook program, with all its modules joined into one.
+def join_source(name: ProgramName = "hook") -> bytes:
+    """Return the source of a program, with all its modules joined into one.
 
     A single file starts faster than a package, and works without the installed package.
     """
     texts: list[bytes] = []
-    for part in hook.PARTS:
-        source = _PARTS / f"{part}.py"
+    for part in _PARTS[name]:
+        source = _MODULES / f"{part}.py"
         with translate_os_errors(source):
             texts.append(_IMPORTS.sub(b"", source.read_bytes()))
     return b"".join(texts)
 
 
-def find_hook_path() -> Path:
-    return user_folder.find_user_folder() / _FOLDER / f"hook-{_hash_program(compile_hook())}.pyc"
+def find_hook_path(name: ProgramName = "hook") -> Path:
+    """Return the path of this version's hook program or gate."""
+    file = f"{name}-{_hash_program(compile_hook(name))}.pyc"
+    return user_folder.find_user_folder() / _FOLDER / file
 
 
 def provide_program() -> bool:
-    """Write and verify the program if it is missing or differs. Return whether it was written.
+    """Write and verify both programs if they are missing or differ. Return whether one was written.
 
     Raises:
-        StoreError: The program could not be written.
+        StoreError: A program could not be written.
     """
-    program = find_hook_path()
-    if _read_program(program) == compile_hook():
+    written = [name for name in _PARTS if _provide(name)]
+    return bool(written)
+
+
+def _provide(name: ProgramName) -> bool:
+    program, content = find_hook_path(name), compile_hook(name)
+    if _read_program(program) == content:
         return False
     user_folder.make_user_folder(_FOLDER)
-    durable_files.replace_file(program, compile_hook())
-    if _read_program(program) != compile_hook():
+    durable_files.replace_file(program, content)
+    if _read_program(program) != content:
         raise StoreError(
             str(program), "does not contain what was just written to it", hint="check the disk"
         )

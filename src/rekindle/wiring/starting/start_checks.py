@@ -54,6 +54,7 @@ from rekindle.wiring.open_store import (
     find_harness,
     read_named_file,
 )
+from rekindle.wiring.starting.ask_check import check_ask
 
 Program = tuple[str, ...]
 """Program that replaces the one in the manifest; empty if there is none."""
@@ -214,6 +215,7 @@ def _check_permissions(project: Project, name: str, program: Program) -> None:
             line=project.marked.line(("personas", named, "permissions")),
             hint=error.hint,
         ) from error
+    check_ask(project, name, harness.CAN.gate, persona)
 
 
 def _check_relay(project: Project, name: str, _: Program) -> None:

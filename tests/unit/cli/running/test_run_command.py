@@ -212,6 +212,16 @@ def test_a_pattern_that_cannot_be_enforced_is_refused_by_its_line(project):
     assert project.exits() == []
 
 
+@pytest.mark.parametrize("harness", ["codex", "gemini"])
+def test_ask_rules_that_the_cli_would_not_obey_are_refused_by_their_line(project, harness):
+    manifest = project.path / "rekindle.yaml"
+    persona = "personas:\n  default:\n    permissions:\n      ask: ['Bash(git push*)']\n"
+    manifest.write_text(MANIFEST.replace("claude-code", harness) + persona)
+    ended = project("run", code=3)
+    assert "agent trades: `ask:` is not possible here" in ended.err
+    assert project.exits() == []
+
+
 def test_a_missing_program_names_its_installation(project):
     """The exit code is 9, and the message names the command that installs it."""
     ended = project("run", code=9)

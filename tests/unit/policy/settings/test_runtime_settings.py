@@ -302,6 +302,7 @@ def test_the_reference_manifest_holds_nothing_that_is_not_explained():
         "stall.pause",
         "stall.ask",
         "questions.deadline",
+        "questions.wait",
         "watch.idle_call",
         "progress.paced_after",
         "progress.max_launches",

@@ -24,21 +24,25 @@ def own_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(user_folder, "find_user_folder", lambda: tmp_path / "own")
 
 
-def test_the_program_is_its_modules_without_their_imports_of_each_other() -> None:
+@pytest.mark.parametrize(("name", "least"), [("hook", 50), ("gate", 20)])
+def test_the_program_is_its_modules_without_their_imports_of_each_other(
+    name: hook_program.ProgramName, least: int
+) -> None:
     """One namespace needs each name once, and no module of ours at run time."""
-    body = ast.parse(hook_program.join_source()).body
+    body = ast.parse(hook_program.join_source(name)).body
     names = [node.name for node in body if isinstance(node, ast.FunctionDef)]
     names += [node.targets[0].id for node in body if isinstance(node, ast.Assign)]  # type: ignore[attr-defined]
-    assert len(names) == len(set(names)) > 50
-    assert b"rekindle.hook" not in hook_program.join_source()
+    assert len(names) == len(set(names)) > least
+    assert b"rekindle.hook" not in hook_program.join_source(name)
     modules = {path.stem for path in Path(hook.__file__).parent.glob("*.py")}
-    assert modules == {*hook.PARTS, "__init__"}
+    assert modules == {*hook.PARTS, *hook.GATE_PARTS, "__init__"}
 
 
-def test_every_name_that_a_module_imports_is_defined_before_it() -> None:
+@pytest.mark.parametrize("parts", [hook.PARTS, hook.GATE_PARTS])
+def test_every_name_that_a_module_imports_is_defined_before_it(parts: tuple[str, ...]) -> None:
     """The imports between the modules are removed, so their order must be that of the imports."""
     known: set[str] = set()
-    for part in hook.PARTS:
+    for part in parts:
         body = ast.parse((Path(hook.__file__).parent / f"{part}.py").read_text()).body
         imports = [node for node in body if isinstance(node, ast.ImportFrom)]
         assert {node.module.rpartition(".")[2] for node in imports if node.module} <= known, part

@@ -1,0 +1,300 @@
+"""The gate: the calls that it holds, and the reasons for which it refuses them."""
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from rekindle.documents.launches.launch_types import LaunchSpec
+from rekindle.documents.manifest import Permissions, Persona
+from rekindle.errors import UnenforceableError
+from rekindle.flows.launches.permission_desk import hash_call
+from rekindle.harnesses import ask_gate
+from rekindle.harnesses.claude_code import claude_harness
+from rekindle.hook.ask_rules import is_asked
+from rekindle.stores.folders.brake_files import BrakeFiles
+from rekindle.system.files import hook_program
+
+PUSH = {"command": "git push"}
+REFUSED = 2
+
+
+class Gate:
+    def __init__(self, folder):
+        self.folder, self.program = folder, folder / "gate.pyc"
+        self.program.write_bytes(hook_program.compile_hook("gate"))
+        self.files = BrakeFiles(folder, folder)
+        self.harness, self.python = "codex", sys.executable
+        self.rules(seconds=60)
+
+    def rules(self, **more):
+        rules = {"ask": [["Bash", "git push"]], "seconds": 60, "draft": "/w/draft.md"} | more
+        (self.folder / "gate.json").write_text(json.dumps(rules))
+
+    def start(self, tool="Bash", arguments=None, *, payload=None, **environment):
+        line = ask_gate.render_command_line(
+            [self.python, "-I", "-S", str(self.program), self.harness, f"{self.folder}/gate.json"]
+        )
+        call = {"tool_name": tool, "tool_input": PUSH if arguments is None else arguments}
+        (self.folder / "in").write_bytes(json.dumps(call).encode() if payload is None else payload)
+        with (self.folder / "in").open("rb") as given:
+            return subprocess.Popen(
+                ["/bin/sh", "-c", line],
+                stdin=given,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env={"REKINDLE_LAUNCH": "l1", **environment},
+            )
+
+    def request(self):
+        """Return the id of the request and its call, once it was written."""
+        deadline = time.monotonic() + 120
+        while not (names := list(self.files.list_requests("l1"))):
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        [name] = names
+        return name, self.files.request("l1", name).read_bytes().partition(b"\n")[2]
+
+    def decide(self, name, text):
+        path = self.files.answer("l1", name)
+        path.with_suffix(".tmp").write_text(text)
+        path.with_suffix(".tmp").rename(path)
+
+
+@pytest.fixture
+def gate(tmp_path):
+    return Gate(tmp_path)
+
+
+def finish(child):
+    out, err = child.communicate(timeout=120)
+    return child.returncode, out.decode(), err.decode()
+
+
+@pytest.mark.parametrize(
+    ("command", "asked"),
+    [
+        ("git push", True),
+        ("git   push --force", True),
+        ("cd x && git push", True),
+        ("sh -c 'git push'", True),
+        ('bash -c "cd x; git push"', True),
+        ("/usr/bin/git push", True),
+        ('g"i"t pu\\sh', True),
+        ("X=$(git push)", True),
+        ("git\\\n push", True),
+        ("git status", False),
+        ("digit push", False),
+        ("git pull", False),
+    ],
+)
+def test_a_rule_covers_a_command_in_any_place(command, asked):
+    """Asking too often is safe."""
+    assert is_asked([["Bash", "git push"]], "Bash", {"command": command}) is asked
+    assert is_asked([["Bash", "git push"]], "Bash", {"command": command.split()}) is asked
+
+
+@pytest.mark.parametrize(
+    ("rule", "tool", "asked"),
+    [
+        (["Bash", ""], "Bash", True),
+        (["Bash", ""], "BashOutput", False),
+        (["mcp__git*", ""], "mcp__git__push", True),
+        (["mcp__git__push", ""], "mcp__git__pull", False),
+        (["Bash", "git*push"], "Bash", True),
+        (["Bash", "git*pull"], "Bash", False),
+    ],
+)
+def test_a_rule_covers_its_tool(rule, tool, asked):
+    assert is_asked([rule], tool, {"command": "git -C x push", "deep": [{"a": 1}]}) is asked
+
+
+def test_an_approval_for_this_call_permits_it(gate):
+    child = gate.start()
+    name, call = gate.request()
+    assert hashlib.sha256(call).hexdigest() == hash_call("Bash", PUSH)
+    gate.decide(name, f"allow {hash_call('Bash', PUSH)}\n")
+    assert finish(child) == (0, "", "")
+    assert list(gate.files.list_requests("l1")) == []
+
+
+def test_a_denial_refuses_it_with_a_reason(gate):
+    child = gate.start()
+    name, _ = gate.request()
+    gate.decide(name, f"deny {hash_call('Bash', PUSH)}\nA person denied it.")
+    code, out, err = finish(child)
+    assert (code, out) == (REFUSED, "")
+    assert err.startswith("A person denied it. Continue with")
+
+
+def test_claude_code_gets_the_reason_as_json(gate):
+    gate.harness = "claude-code"
+    gate.rules(seconds=0.1)
+    code, out, _ = finish(gate.start())
+    decision = json.loads(out)["hookSpecificOutput"]["decision"]
+    assert (code, decision["behavior"]) == (0, "deny")
+    assert "has not answered yet" in decision["message"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"allow {hash_call('Bash', {'command': 'git push --force'})}\n",
+        "allow\n",
+        "allow ",
+        "",
+        f"{hash_call('Bash', PUSH)} allow\n",
+        f"ALLOW {hash_call('Bash', PUSH)}\n",
+        f"allow  {hash_call('Bash', PUSH)}\n",
+    ],
+    ids=["other call", "no hash", "torn", "empty", "swapped", "capitals", "two spaces"],
+)
+def test_any_other_answer_refuses_it(gate, text):
+    """The answer for another call counts for no call, and neither does a torn or empty one."""
+    child = gate.start()
+    name, _ = gate.request()
+    gate.decide(name, text)
+    assert finish(child)[0] == REFUSED
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b'{"tool_name": 1, "tool_input": {}}',
+        b'{"tool_name": "Bash", "tool_input": "git push"}',
+        b'{"tool_name": "Bash"}',
+        b"\xff" * 100,
+        b'{"tool_name": "Bash", "tool_input": {"command": "' + b"x" * 5_000_000 + b'"}}',
+    ],
+    ids=["empty", "torn", "list", "number", "text", "no input", "bytes", "long"],
+)
+def test_a_payload_that_cannot_be_read_refuses_the_call(gate, payload):
+    assert finish(gate.start(payload=payload))[0] == REFUSED
+
+
+@pytest.mark.parametrize(
+    "broken", ["program", "python", "rules", "launch", "torn rules", "torn program", "folder"]
+)
+def test_a_broken_gate_refuses_every_call(gate, broken):
+    """Also one that no rule covers, because the gate cannot know the rules."""
+    environment = {}
+    match broken:
+        case "program":
+            gate.program.unlink()
+        case "python":
+            gate.python = "/nowhere/python"
+        case "rules":
+            (gate.folder / "gate.json").unlink()
+        case "launch":
+            environment = {"REKINDLE_LAUNCH": "../x"}
+        case "torn rules":
+            (gate.folder / "gate.json").write_text('{"ask": [')
+        case "torn program":
+            gate.program.write_bytes(gate.program.read_bytes()[:200])
+        case "folder":
+            environment = {"REKINDLE_MARKS": "/nowhere"}
+    assert finish(gate.start(**environment))[0] == REFUSED
+
+
+@pytest.mark.parametrize("number", [9, 15, 2])
+def test_a_killed_python_refuses_the_call(gate, number):
+    child = gate.start()
+    gate.request()
+    [python] = Path(f"/proc/{child.pid}/task/{child.pid}/children").read_text().split()
+    os.kill(int(python), number)
+    assert finish(child)[0] == REFUSED
+
+
+def test_no_answer_refuses_the_call_and_the_gate_shows_that_it_waits(gate):
+    """The request's time is a heartbeat for the supervisor."""
+    gate.rules(seconds=3)
+    child = gate.start()
+    name, _ = gate.request()
+    path, beats = gate.files.request("l1", name), set()
+
+    def watch():
+        while child.poll() is None:
+            try:
+                beats.add(path.stat().st_mtime_ns)
+            except FileNotFoundError:
+                return
+            time.sleep(0.02)
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    code, _, err = finish(child)
+    watcher.join()
+    assert (code, len(beats) > 1) == (REFUSED, True)
+    assert "has not answered yet" in err
+    assert not path.exists()
+
+
+def test_a_call_without_a_rule_and_the_draft_need_no_approval(gate):
+    assert finish(gate.start(arguments={"command": "git status"})) == (0, "", "")
+    assert finish(gate.start("Read", {"file_path": "git push"})) == (0, "", "")
+    gate.rules(ask=[["Write", ""]])
+    gate.harness = "gemini"
+    assert finish(gate.start("Write", {"file_path": "/w/draft.md"})) == (
+        0,
+        '{"decision":"allow"}',
+        "",
+    )
+
+
+def ask(*rules, **more):
+    persona = Persona(permissions=Permissions(ask=list(rules), **more))
+    return LaunchSpec(
+        session="3f2c1b9e-0000-4000-8000-000000000001",
+        persona=persona,
+        hook=("python", "hook.pyc"),
+        gate=("python", "gate.pyc"),
+        gate_seconds=300.0,
+        scratch="/s",
+        draft="/w/draft.md",
+    )
+
+
+def test_claude_code_asks_for_exactly_the_rules():
+    """The CLI's timeout is twice the gate's, so the gate always answers first."""
+    made = claude_harness.command(ask("Bash(git push:*)", "WebFetch", allowed_tools=["Read"]))
+    settings = json.loads(made.files["hooks.json"])
+    assert settings["permissions"]["ask"] == [
+        "Bash(git push*)",
+        "Bash(* git push*)",
+        "Bash(*/git push*)",
+        'Bash(*"git push*)',
+        "Bash(*'git push*)",
+        "WebFetch",
+    ]
+    [entry] = settings["hooks"]["PermissionRequest"]
+    [handler] = entry["hooks"]
+    assert handler["timeout"] == 600
+    assert handler["command"] == "python gate.pyc claude-code /s/gate.json || exit 2"
+    assert json.loads(made.files["gate.json"]) == {
+        "ask": [["Bash", "git push"], ["WebFetch", ""]],
+        "seconds": 300.0,
+        "draft": "/w/draft.md",
+    }
+    assert "--tools=Read,Bash,WebFetch,Write,Edit" in made.argv
+
+
+def test_a_persona_without_rules_has_no_gate():
+    made = claude_harness.command(ask())
+    assert set(made.files) == {"hooks.json"}
+    assert set(json.loads(made.files["hooks.json"])) == {"hooks"}
+
+
+@pytest.mark.parametrize("rule", ["Edit(/etc)", "Bash(a\nb)", "Bash(", "", "(x)", "Bash,Read"])
+def test_a_rule_that_the_gate_cannot_compare_is_refused(rule):
+    with pytest.raises(UnenforceableError) as caught:
+        claude_harness.command(ask(rule))
+    assert "whole tools such as `WebFetch`" in caught.value.hint
