@@ -2,6 +2,7 @@
 
 import json
 import signal
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -10,11 +11,11 @@ from torture.clis import Cli
 
 pytestmark = pytest.mark.timeout(300)
 
-CLIS = {"claude-code": ("claude", "model")}
+CLIS = {"claude-code": ("claude", "model"), "codex": ("codex", "openai_model")}
 MANIFEST = """\
 version: 1
 agents:
-  trades: {{harness: {harness}, prompt: PROMPT.md, cycles: {cycles}, sandbox: {sandbox}}}
+  trades: {{harness: {harness}, prompt: PROMPT.md, cycles: 1, sandbox: {sandbox}}}
 personas:
   summarizer: {{adapter: command, command: ["false"]}}
   default: {{permissions: {{allowed_tools: [Bash], ask: ["Bash(git push*)"]}}}}
@@ -36,8 +37,10 @@ class Gated:
         self.shell = self.cli.kind.shell
         self.set_up()
 
-    def set_up(self, *, wait="2m", cycles=1, sandbox="off"):
-        text = MANIFEST.format(harness=self.name, wait=wait, cycles=cycles, sandbox=sandbox)
+    def set_up(self, *, wait="2m"):
+        network = f"{{network: ['{urlsplit(self.model.url).netloc}']}}"
+        sandbox = "off" if self.name == "claude-code" else network
+        text = MANIFEST.format(harness=self.name, wait=wait, sandbox=sandbox)
         (self.project / "rekindle.yaml").write_text(text)
 
     def start(self):
@@ -83,6 +86,17 @@ def gated(request, place):
     return Gated(request.param, request, place)
 
 
+@pytest.fixture(
+    params=[
+        pytest.param(name, marks=[pytest.mark.torture] if name != "claude-code" else [])
+        for name in CLIS
+    ]
+)
+def swept(request, place):
+    """The same, but only `just torture` tries every CLI."""
+    return Gated(request.param, request, place)
+
+
 def test_an_approval_lets_exactly_that_call_run_once(gated):
     """The same call again, and another one, are new questions; other calls need none."""
     shell = gated.shell
@@ -110,51 +124,51 @@ def test_an_approval_lets_exactly_that_call_run_once(gated):
     assert "A person denied this call" in gated.told()
 
 
-def test_no_answer_refuses_the_call_and_a_later_one_counts_once(gated):
+def test_no_answer_refuses_the_call_and_a_later_one_counts_once(swept):
     """The agent is told and continues; the next run uses the approval for the same call only."""
-    shell = gated.shell
-    gated.set_up(wait="5s")
-    gated.model.play(shell(PUSH), shell(FREE), Text("done"))
-    assert gated.start().wait() == 24
-    assert (gated.runs(), gated.runs("free")) == (0, 1)
-    assert "A person was asked for permission and has not answered yet" in gated.told()
-    [asked] = gated.log("question.asked")
-    [row] = json.loads(gated.rekindle("questions", "--json"))["questions"]
+    shell = swept.shell
+    swept.set_up(wait="5s")
+    swept.model.play(shell(PUSH), shell(FREE), Text("done"))
+    assert swept.start().wait() == 24
+    assert (swept.runs(), swept.runs("free")) == (0, 1)
+    assert "A person was asked for permission and has not answered yet" in swept.told()
+    [asked] = swept.log("question.asked")
+    [row] = json.loads(swept.rekindle("questions", "--json"))["questions"]
     assert (row["id"], row["state"]) == (asked["question"], "open")
-    assert gated.log("launch.ended")[-1]["exit"] == "clean"
+    assert swept.log("launch.ended")[-1]["exit"] == "clean"
 
-    gated.set_up()
-    gated.rekindle("approve", "trades-1")
-    gated.model.play(shell(f"{PUSH} --force"), shell(PUSH), shell(PUSH), Text("done"))
-    running = gated.start()
-    gated.wait_for_question(2)
-    gated.rekindle("deny", "trades-2")
-    gated.wait_for_question(3)
-    assert gated.runs() == 1
-    gated.rekindle("deny", "trades-3")
+    swept.set_up()
+    swept.rekindle("approve", "trades-1")
+    swept.model.play(shell(f"{PUSH} --force"), shell(PUSH), shell(PUSH), Text("done"))
+    running = swept.start()
+    swept.wait_for_question(2)
+    swept.rekindle("deny", "trades-2")
+    swept.wait_for_question(3)
+    assert swept.runs() == 1
+    swept.rekindle("deny", "trades-3")
     running.wait()
-    assert gated.runs() == 1
-    assert [one["question"] for one in gated.log("call.permitted")] == ["trades-1"]
+    assert swept.runs() == 1
+    assert [one["question"] for one in swept.log("call.permitted")] == ["trades-1"]
 
 
 @pytest.mark.parametrize("broken", ["gate", "supervisor"])
-def test_a_broken_gate_never_lets_a_call_run(gated, broken):
+def test_a_broken_gate_never_lets_a_call_run(swept, broken):
     """An approval that reaches no gate is used for the same call in the next run."""
-    gated.model.play(gated.shell(PUSH), Text("done"))
-    running = gated.start()
-    gated.wait_for_question()
+    swept.model.play(swept.shell(PUSH), Text("done"))
+    running = swept.start()
+    swept.wait_for_question()
     if broken == "gate":
-        [gate] = gated.gates()
-        gated.place.signal(gate, signal.SIGKILL)
+        [gate] = swept.gates()
+        swept.place.signal(gate, signal.SIGKILL)
     else:
         running.signal(signal.SIGKILL)
     running.wait()
-    gated.rekindle("approve", "trades-1")
-    assert gated.runs() == 0
-    gated.model.play(gated.shell(PUSH), gated.shell(PUSH), Text("done"))
-    running = gated.start()
-    gated.wait_for_question(2)
-    assert gated.runs() == 1
-    gated.rekindle("deny", "trades-2")
+    swept.rekindle("approve", "trades-1")
+    assert swept.runs() == 0
+    swept.model.play(swept.shell(PUSH), swept.shell(PUSH), Text("done"))
+    running = swept.start()
+    swept.wait_for_question(2)
+    assert swept.runs() == 1
+    swept.rekindle("deny", "trades-2")
     running.wait()
-    assert gated.runs() == 1
+    assert swept.runs() == 1

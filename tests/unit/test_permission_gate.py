@@ -9,6 +9,7 @@ import threading
 import time
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from rekindle.documents.launches.launch_types import LaunchSpec
@@ -17,6 +18,7 @@ from rekindle.errors import UnenforceableError
 from rekindle.flows.launches.permission_desk import hash_call
 from rekindle.harnesses import ask_gate
 from rekindle.harnesses.claude_code import claude_harness
+from rekindle.harnesses.codex import codex_harness
 from rekindle.hook.ask_rules import is_asked
 from rekindle.stores.folders.brake_files import BrakeFiles
 from rekindle.system.files import hook_program
@@ -285,6 +287,34 @@ def test_claude_code_asks_for_exactly_the_rules():
         "draft": "/w/draft.md",
     }
     assert "--tools=Read,Bash,WebFetch,Write,Edit" in made.argv
+
+
+def test_codex_holds_commands_in_full_access():
+    """The gate comes first, and Codex runs it even if the user has disabled hooks."""
+    made = codex_harness.command(
+        msgspec.structs.replace(ask("Bash(git push*)", allowed_tools=["Read"]), session="")
+    )
+    [setting] = [word for word in made.argv if word.startswith("--config=hooks.PreToolUse=")]
+    command = '"command"="python gate.pyc codex /s/gate.json || exit 2","timeout"=600'
+    assert setting.startswith(
+        f'--config=hooks.PreToolUse=[{{"matcher"="Bash","hooks"=[{{"type"="command",{command}'
+    )
+    assert {"--enable=hooks", "--sandbox=danger-full-access"} <= set(made.argv)
+    assert "--disable=shell_tool" not in made.argv
+    assert json.loads(made.files["gate.json"])["ask"] == [["Bash", "git push"]]
+    assert codex_harness.command(msgspec.structs.replace(ask(), session="")).files == {}
+
+
+def test_codex_asks_about_commands_only():
+    with pytest.raises(UnenforceableError) as caught:
+        codex_harness.command(msgspec.structs.replace(ask("WebFetch"), session=""))
+    assert caught.value.hint.startswith("`ask:` takes `Bash`, and commands")
+
+
+def test_codex_stays_read_only_if_writing_is_denied():
+    start = ask("Bash(git push*)", allowed_tools=["Read"], deny=["Write"])
+    made = codex_harness.command(msgspec.structs.replace(start, session=""))
+    assert "--sandbox=read-only" in made.argv
 
 
 def test_a_persona_without_rules_has_no_gate():

@@ -26,8 +26,8 @@ class AskRule(msgspec.Struct, frozen=True):
     """Text in the command; empty for every call of the tool."""
 
 
-def parse_rules(persona: Persona, program: str) -> list[AskRule]:
-    """Return a persona's `ask` rules.
+def parse_rules(persona: Persona, program: str, *, only_shell: bool = False) -> list[AskRule]:
+    """Return a persona's `ask` rules. With `only_shell`, the CLI can ask only about commands.
 
     Raises:
         UnenforceableError: A rule is neither a tool nor a command.
@@ -36,12 +36,10 @@ def parse_rules(persona: Persona, program: str) -> list[AskRule]:
     for line in (persona.permissions.ask if persona.permissions else None) or ():
         match = _RULE.fullmatch(line)
         text = _END.sub("", match["text"] or "").strip() if match else ""
-        if match is None or (text and match["tool"] != SHELL):
+        if match is None or ((text or only_shell) and match["tool"] != SHELL):
+            tools = "`Bash`" if only_shell else "whole tools such as `WebFetch`"
             raise UnenforceableError(
-                program,
-                line,
-                hint="`ask:` takes whole tools such as `WebFetch`, and commands such as "
-                "`Bash(git push*)`",
+                program, line, hint=f"`ask:` takes {tools}, and commands such as `Bash(git push*)`"
             )
         rules.append(AskRule(match["tool"], text))
     return rules

@@ -17,6 +17,9 @@ starts anything else, so it can safely use the first `codex` on the PATH. Limits
   silence.
 - Codex silently continues with a truncated rollout, so Rekindle first checks that the rollout
   contains the last prompt.
+- No hook runs for text that the agent types into a running command. A gate for `ask` rules holds
+  only the commands that the agent starts. Codex runs a held call if the shell of its hook is
+  killed, so Rekindle accepts these rules only for an agent in a sandbox.
 - In a one-shot question, Codex offers the model two tools. One asks the user, who is absent. The
   other patches files, but the sandbox refuses that. Codex also starts the user's MCP servers, and
   the model can search for their tools. It refuses a call unless the user has approved the tool or
@@ -77,7 +80,12 @@ refused_calls = codex_refusals.refused_calls
 classify = codex_exits.classify
 
 CAN = Capabilities(
-    names_sessions=False, permits_tools=True, splits_path=True, writes_temporary=True, model=True
+    names_sessions=False,
+    permits_tools=True,
+    splits_path=True,
+    writes_temporary=True,
+    model=True,
+    gate="open",
 )
 INSTALL = "install it: npm install -g @openai/codex"
 PASSED_PREFIXES = ("OPENAI_", "AZURE_OPENAI_", "CODEX_")
@@ -142,7 +150,7 @@ def command(start: LaunchSpec) -> ProgramCommand:
         argv.append("-")
     elif start.prompt:
         argv += ["--", make_argument(start.prompt, "Codex")]
-    return ProgramCommand(tuple(argv))
+    return ProgramCommand(tuple(argv), files=codex_hooks.make_gate_files(start))
 
 
 def usage(tail: bytes, windows: Mapping[str, int]) -> WindowUsage | None:

@@ -19,7 +19,7 @@ from rekindle.documents.hooks.hook_settings import (
 from rekindle.documents.launches.launch_types import (
     LaunchSpec,
 )
-from rekindle.harnesses import hook_dialect
+from rekindle.harnesses import ask_gate, hook_dialect
 from rekindle.harnesses.codex.codex_settings import (
     render_setting,
 )
@@ -153,16 +153,27 @@ def read_hook(line: HookRecord) -> AnyEvent | None:
 
 
 def list_hook_settings(start: LaunchSpec) -> list[str]:
-    """Return a launch's hooks: ours, and the one that denies MCP servers to a persona."""
+    """Return a launch's hooks: ours, the gate, and the one that denies MCP servers to a persona."""
     entries_of, argv = hooks(start.hook, supervised=True) if start.hook else {}, []
     permissions = start.persona.permissions
     if permissions and permissions.allowed_tools is not None:
         entries_of[BOUNDARY] = [*entries_of.get(BOUNDARY, ()), _NO_SERVERS]
         argv.append("--enable=hooks")  # even if the user has disabled hooks
+    if make_gate_files(start):
+        gate = {"matcher": ask_gate.SHELL, **ask_gate.make_entry(start, NAME)}
+        entries_of[BOUNDARY] = [gate, *entries_of.get(BOUNDARY, ())]
+        argv = ["--enable=hooks"]
     if entries_of:
         argv += [render_setting(f"hooks.{event}", entries) for event, entries in entries_of.items()]
         argv.append(render_setting("hooks.state", make_trust_state(entries_of, _BY_THE_LAUNCH)))
     return argv
+
+
+def make_gate_files(start: LaunchSpec) -> dict[str, str]:
+    """Return the gate's rules, or nothing if the persona has none."""
+    rules = ask_gate.parse_rules(start.persona, "Codex", only_shell=True)
+    has_gate = rules and not start.interactive
+    return {ask_gate.RULES_FILE: ask_gate.render_rules(rules, start)} if has_gate else {}
 
 
 def make_trust_state(these: HookEntries, file: str) -> dict[str, Any]:

@@ -33,11 +33,15 @@ def list_permission_settings(permissions: Permissions, draft: str) -> list[str]:
     is_limited = permissions.allowed_tools is not None
     allowed = _find_kinds(permissions.allowed_tools or ())
     denied = _find_kinds(permissions.deny or (), refused="read")
-    granted = allowed - denied
+    is_gated = bool(permissions.ask)
+    granted = (allowed | ({"shell"} if is_gated else set())) - denied
     off = denied | ({"shell", "write", "web"} - granted if is_limited else set())
     argv = []
     if "write" in denied or (is_limited and not granted & {"shell", "write"}):
         argv.append("--sandbox=read-only")
+    elif is_gated:
+        # A held call needs the network or another folder, and Rekindle's own sandbox limits it.
+        argv.append("--sandbox=danger-full-access")
     elif is_limited:
         argv.append("--sandbox=workspace-write")
         if draft:
