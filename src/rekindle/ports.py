@@ -109,6 +109,21 @@ class HarnessHooks(Protocol):
         """Return what prevents the hooks from running, or None if nothing does."""
         return None
 
+    def gate_hooks(self, program: Sequence[str]) -> dict[str, Any]:
+        """Return the hooks that hold calls, if a launch cannot have its own hooks.
+
+        They are installed in the user's settings.
+        """
+        return {}
+
+    def find_gate_obstacle(self, user: HookInstallation, project: str) -> HookObstacle | None:
+        """Return what prevents a gate that is installed from running, or None if nothing does.
+
+        `user` is the user's installation, and `project` the text of the settings in the agent's
+        folder.
+        """
+        return None
+
     def render_hook_output(self, event: str, text: str) -> str:
         """Return the output that a hook prints to pass text to the session."""
         return ""

@@ -11,7 +11,11 @@ from torture.clis import Cli
 
 pytestmark = pytest.mark.timeout(300)
 
-CLIS = {"claude-code": ("claude", "model"), "codex": ("codex", "openai_model")}
+CLIS = {
+    "claude-code": ("claude", "model"),
+    "codex": ("codex", "openai_model"),
+    "gemini": ("gemini", "gemini_model"),
+}
 MANIFEST = """\
 version: 1
 agents:
@@ -21,8 +25,8 @@ personas:
   default: {{permissions: {{allowed_tools: [Bash], ask: ["Bash(git push*)"]}}}}
 runtime: {{questions: {{wait: {wait}}}, relay: {{summarizer: mechanical}}}}
 """
-PUSH = "echo ran >>pushed; git push"
-FREE = "echo ran >>free"
+PUSH = "mktemp pushed.XXXX; git push"
+FREE = "mktemp free.XXXX"
 
 
 class Gated:
@@ -36,6 +40,8 @@ class Gated:
         self.project = sandbox.project
         self.shell = self.cli.kind.shell
         self.set_up()
+        if name == "gemini":
+            self.rekindle("hooks", "install", "--harness", "gemini", "--for", "user")
 
     def set_up(self, *, wait="2m"):
         network = f"{{network: ['{urlsplit(self.model.url).netloc}']}}"
@@ -64,8 +70,7 @@ class Gated:
 
     def runs(self, name="pushed"):
         """Return how often a call ran."""
-        path = self.project / name
-        return len(path.read_text().splitlines()) if path.exists() else 0
+        return len(list(self.project.glob(f"{name}.*")))
 
     def told(self):
         """Return the last request to the model, with all results."""

@@ -7,11 +7,13 @@ import subprocess
 import sys
 import threading
 import time
+import tomllib
 from pathlib import Path
 
 import msgspec
 import pytest
 
+from rekindle.documents.hooks.hook_settings import HookInstallation
 from rekindle.documents.launches.launch_types import LaunchSpec
 from rekindle.documents.manifest import Permissions, Persona
 from rekindle.errors import UnenforceableError
@@ -19,6 +21,7 @@ from rekindle.flows.launches.permission_desk import hash_call
 from rekindle.harnesses import ask_gate
 from rekindle.harnesses.claude_code import claude_harness
 from rekindle.harnesses.codex import codex_harness
+from rekindle.harnesses.gemini import gemini_harness
 from rekindle.hook.ask_rules import is_asked
 from rekindle.stores.folders.brake_files import BrakeFiles
 from rekindle.system.files import hook_program
@@ -315,6 +318,62 @@ def test_codex_stays_read_only_if_writing_is_denied():
     start = ask("Bash(git push*)", allowed_tools=["Read"], deny=["Write"])
     made = codex_harness.command(msgspec.structs.replace(start, session=""))
     assert "--sandbox=read-only" in made.argv
+
+
+def test_gemini_cli_allows_what_its_installed_gate_holds():
+    made = gemini_harness.command(ask("Bash(git push*)", "WebFetch", allowed_tools=["Bash"]))
+    assert made.environment["REKINDLE_GATE"] == "/s/gate.json"
+    assert json.loads(made.files["gate.json"])["ask"] == [
+        ["run_shell_command", "git push"],
+        ["web_fetch", ""],
+    ]
+    policy = tomllib.loads(made.files["gemini-policy.toml"])["rule"]
+    allowed = [rule["toolName"] for rule in policy if rule["decision"] == "allow"]
+    assert allowed == ["web_fetch", "run_shell_command"]
+    only = gemini_harness.command(ask("Bash(git push*)")).files["gemini-policy.toml"]
+    assert [rule["commandPrefix"] for rule in tomllib.loads(only)["rule"]] == ["git push"]
+    assert "REKINDLE_GATE" not in gemini_harness.command(ask()).environment
+
+
+@pytest.mark.parametrize(("rules", "code"), [("", 0), ("/s/gate.json", REFUSED)])
+def test_a_missing_gate_refuses_only_the_calls_of_a_launch_with_rules(rules, code):
+    """A person's own sessions run without it."""
+    [entry] = gemini_harness.gate_hooks(["/nowhere/python", "gate.pyc"])["BeforeTool"]
+    [handler] = entry["hooks"]
+    ended = subprocess.run(
+        ["/bin/sh", "-c", handler["command"]],
+        env={"REKINDLE_GATE": rules} if rules else {},
+        capture_output=True,
+        check=False,
+    )
+    assert (ended.returncode, handler["timeout"]) == (code, 1_200_000)
+
+
+GATE = gemini_harness.gate_hooks(["python", "/p/gate.pyc"])
+LINE = GATE["BeforeTool"][0]["hooks"][0]["command"]
+
+
+@pytest.mark.parametrize(
+    ("user", "project", "words"),
+    [
+        ({"hooks": GATE}, {}, ""),
+        ({}, {}, "not installed"),
+        ({"hooks": GATE}, {"hooksConfig": {"enabled": False}}, "disable"),
+        ({"hooks": GATE, "hooksConfig": {"enabled": False}}, {}, "disable"),
+        ({"hooks": GATE}, {"hooksConfig": {"disabled": [LINE]}}, "disable"),
+        (
+            {"hooks": {"BeforeTool": [{"matcher": "x", **GATE["BeforeTool"][0]}]}},
+            {},
+            "not installed",
+        ),
+    ],
+)
+def test_settings_that_keep_gemini_cli_from_running_the_gate_are_found(user, project, words):
+    """The agent could have written those in its own folder."""
+    installed = HookInstallation("settings.json", json.dumps(user), "", {})
+    obstacle = gemini_harness.find_gate_obstacle(installed, json.dumps(project))
+    assert words in (obstacle.why if obstacle else "")
+    assert bool(obstacle) is bool(words)
 
 
 def test_a_persona_without_rules_has_no_gate():

@@ -8,7 +8,6 @@ from typing import Any
 import msgspec
 
 from rekindle.documents.launches.launch_types import LaunchSpec
-from rekindle.documents.manifest import Persona
 from rekindle.errors import UnenforceableError
 from rekindle.harnesses import hook_dialect
 
@@ -26,14 +25,16 @@ class AskRule(msgspec.Struct, frozen=True):
     """Text in the command; empty for every call of the tool."""
 
 
-def parse_rules(persona: Persona, program: str, *, only_shell: bool = False) -> list[AskRule]:
+def parse_rules(
+    lines: Iterable[str] | None, program: str, *, only_shell: bool = False
+) -> list[AskRule]:
     """Return a persona's `ask` rules. With `only_shell`, the CLI can ask only about commands.
 
     Raises:
         UnenforceableError: A rule is neither a tool nor a command.
     """
     rules = []
-    for line in (persona.permissions.ask if persona.permissions else None) or ():
+    for line in lines or ():
         match = _RULE.fullmatch(line)
         text = _END.sub("", match["text"] or "").strip() if match else ""
         if match is None or ((text or only_shell) and match["tool"] != SHELL):

@@ -1,6 +1,9 @@
 """Hold a tool call until a person has decided about it. Every failure refuses the call.
 
-    python -I -S gate-HASH.pyc HARNESS [RULES_FILE] || exit 2
+    python -I -S gate-HASH.pyc HARNESS RULES_FILE || exit 2
+
+If the CLI's settings are shared by all sessions, the command names the event instead of the file,
+and the launch names the file in an environment variable.
 
 The gate is a program of its own, because its failures must refuse a call, while the hook's must
 not. It writes a request for the supervisor, which asks a person and writes the decision. In a
@@ -34,7 +37,8 @@ CONTINUE = "Continue with work that does not need it, and report what is left."
 
 def main(arguments: list[str]) -> None:
     harness = arguments[1]
-    path = arguments[2] if len(arguments) > 2 else os.environ.get("REKINDLE_GATE", "")  # noqa: PLR2004 - the optional argument
+    named = arguments[2]
+    path = named if named.startswith("/") else os.environ.get("REKINDLE_GATE", "")
     if not path:
         leave()  # the session of a person, or of a persona without `ask` rules
     import json  # noqa: PLC0415 - not needed for a person's session

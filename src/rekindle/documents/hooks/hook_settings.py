@@ -24,7 +24,7 @@ from rekindle.formats.json_edit import (
 
 HOOK_PROGRAM = "hook.pyc"
 """Name of the hook program inside a workspace. Elsewhere, it includes a content hash."""
-_PROGRAM = re.compile(r"(?:.*/)?hook(?:-[0-9a-f]{32})?\.pyc", re.DOTALL)
+_PROGRAM = re.compile(r"(?:.*/)?(?:hook|gate)(?:-[0-9a-f]{32})?\.pyc", re.DOTALL)
 EMPTY_SETTINGS = "{}\n"
 """Content used for a missing or empty file."""
 _LONG_NUMBER = 300

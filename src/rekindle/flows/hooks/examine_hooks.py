@@ -45,7 +45,8 @@ def examine_hooks(place: HookLocation) -> HookReport:
     how = ["--harness", place.harness.NAME, "--for", place.level]
     repair_command = shlex.join(["rekindle", "hooks", "install", *how, *_find_agents(installed)])
     problems = tuple(dict.fromkeys(_find_problems(installed)))
-    entries = hook_settings.list_wanted(place.harness.hooks([], supervised=False))
+    gate = place.harness.gate_hooks([]) if place.level == "user" else {}
+    entries = hook_settings.list_wanted({**place.harness.hooks([], supervised=False), **gate})
     present = [(hook.event, hook.matcher) for hook in installed]
     missing = [event for event, matcher, _ in entries if (event, matcher) not in present]
     if missing:
@@ -57,6 +58,12 @@ def examine_hooks(place: HookLocation) -> HookReport:
     if obstacle := place.harness.find_hook_obstacle(_make_installation(place, text)):
         return HookReport(place, "disabled", (obstacle.why,), obstacle.fix)
     return HookReport(place, "installed")
+
+
+def read_installation(place: HookLocation) -> HookInstallation:
+    """Return the installed hooks and the files that decide whether they run."""
+    text, _ = settings_file.read_settings(place)
+    return _make_installation(place, text)
 
 
 def _make_installation(place: HookLocation, text: str) -> HookInstallation:

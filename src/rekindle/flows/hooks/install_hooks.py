@@ -176,7 +176,11 @@ def _build_hooks(place: HookLocation, folder: Path | None) -> HookEntries:
             hint="rename the folder",
         ) from error
     program = [str(python), "-I", "-S", str(hook_program.find_hook_path())]
-    return place.harness.hooks(program, supervised=False, folder=str(folder or ""))
+    hooks = place.harness.hooks(program, supervised=False, folder=str(folder or ""))
+    if place.level == "user":
+        gate = [*program[:-1], str(hook_program.find_hook_path("gate"))]
+        return {**hooks, **place.harness.gate_hooks(gate)}
+    return hooks
 
 
 def _are_installed(installed: list[InstalledHook], hooks: HookEntries) -> bool:

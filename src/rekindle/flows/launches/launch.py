@@ -17,6 +17,7 @@ from rekindle.documents.launches.launch_types import (
 )
 from rekindle.flows.handoff.window_gauge import WindowGauge
 from rekindle.flows.launches.background_processes import BackgroundProcesses
+from rekindle.flows.launches.gate_check import require_gate
 from rekindle.flows.launches.output_transcript import OutputTranscriber
 from rekindle.flows.launches.process_follower import ProcessFollower
 from rekindle.flows.launches.process_output import ProcessOutput
@@ -68,6 +69,7 @@ class Launch:
                 path=agent.path,
             )
         )
+        require_gate(agent)
         self.watched = ProcessOutput()
         self._transcribe: OutputTranscriber | None = None
         """Transcript writer for programs without hooks; None for other programs."""

@@ -150,7 +150,8 @@ def command(start: LaunchSpec) -> ProgramCommand:
     argv.append(f"--{'resume' if start.resumes else 'session-id'}={start.session}")
     files = {}
     settings: dict[str, Any] = {"hooks": hooks(start.hook, supervised=True)} if start.hook else {}
-    rules = ask_gate.parse_rules(start.persona, "Claude Code")
+    permissions = start.persona.permissions
+    rules = ask_gate.parse_rules(permissions.ask if permissions else None, "Claude Code")
     if rules:
         settings["permissions"] = {"ask": list_ask_rules(rules)}
         if not start.interactive:

@@ -171,7 +171,8 @@ def list_hook_settings(start: LaunchSpec) -> list[str]:
 
 def make_gate_files(start: LaunchSpec) -> dict[str, str]:
     """Return the gate's rules, or nothing if the persona has none."""
-    rules = ask_gate.parse_rules(start.persona, "Codex", only_shell=True)
+    asked = start.persona.permissions.ask if start.persona.permissions else None
+    rules = ask_gate.parse_rules(asked, "Codex", only_shell=True)
     has_gate = rules and not start.interactive
     return {ask_gate.RULES_FILE: ask_gate.render_rules(rules, start)} if has_gate else {}
 

@@ -31,6 +31,9 @@ Checked against version 0.61.0, using the recordings in tests/recordings. Limits
   threshold requires a higher `model.compressionThreshold` in the CLI's settings.
 - The CLI denies commands by prefix, so `/usr/bin/touch` or `env touch` would pass. Rekindle can
   therefore allow a command by its prefix, but cannot deny one.
+- The gate for `ask` rules is an installed hook. The CLI runs a held call if the hook is disabled,
+  or if the shell of the hook is killed. Rekindle therefore checks the settings before each launch,
+  and accepts these rules only for an agent in a sandbox.
 """
 
 import re
@@ -63,12 +66,14 @@ from rekindle.documents.transcripts.turns import SubagentTranscripts
 from rekindle.errors import UsageError
 from rekindle.formats import json_codec
 from rekindle.harnesses import (
+    ask_gate,
     one_shot_common,
     untrusted_json,
 )
 from rekindle.harnesses.gemini import gemini_exits, gemini_hooks, gemini_transcript
 from rekindle.harnesses.gemini.gemini_policy import (
     TOOLS,
+    find_tools,
     render_policy,
     render_protection,
 )
@@ -78,12 +83,16 @@ NAME = gemini_hooks.NAME
 HOOK_FILES = gemini_hooks.HOOK_FILES
 hooks = gemini_hooks.hooks
 find_hook_obstacle = gemini_hooks.find_hook_obstacle
+find_gate_obstacle = gemini_hooks.find_gate_obstacle
+gate_hooks = gemini_hooks.gate_hooks
 render_hook_output = gemini_hooks.render_hook_output
 read_hook = gemini_hooks.read_hook
 read_transcript = gemini_transcript.read_transcript
 classify = gemini_exits.classify
 
-CAN = Capabilities(launch_hooks=False, permits_tools=True, denies_paths=True, model=True)
+CAN = Capabilities(
+    launch_hooks=False, permits_tools=True, denies_paths=True, model=True, gate="open"
+)
 INSTALL = "install it: npm install -g @google/gemini-cli"
 POLICY_FILE = "gemini-policy.toml"
 PROTECTION_FILE = "gemini-protection.toml"
@@ -145,12 +154,15 @@ def command(start: LaunchSpec) -> ProgramCommand:
     # Without this, the CLI starts itself again as a child, and the parent ignores SIGTERM.
     environment = {"GEMINI_CLI_NO_RELAUNCH": "true"}
     files = {}
-    if rules := render_policy(start.persona.permissions):
-        files[POLICY_FILE] = rules
+    if policy := render_policy(start.persona.permissions):
+        files[POLICY_FILE] = policy
         argv.append(f"--policy={start.scratch}/{POLICY_FILE}")
     if protection := render_protection(start.protected, start.draft, start.folder):
         files[PROTECTION_FILE] = protection
         argv.append(f"--admin-policy={start.scratch}/{PROTECTION_FILE}")
+    if rules := _find_gate_rules(start):
+        files[ask_gate.RULES_FILE] = ask_gate.render_rules(rules, start)
+        environment[gemini_hooks.GATE_VARIABLE] = f"{start.scratch}/{ask_gate.RULES_FILE}"
     if start.persona.model:
         argv.append(f"--model={start.persona.model}")
     if start.persona.system_prompt_file:
@@ -159,6 +171,18 @@ def command(start: LaunchSpec) -> ProgramCommand:
         prompt = untrusted_json.make_argument(start.prompt, "Gemini CLI")
         argv.append(f"--prompt-interactive={prompt}")
     return ProgramCommand(tuple(argv), environment, files)
+
+
+def _find_gate_rules(start: LaunchSpec) -> list[ask_gate.AskRule]:
+    """Return the rules for calls that the gate holds, with the CLI's own names of the tools."""
+    permissions = start.persona.permissions
+    if permissions is None or start.interactive:
+        return []
+    return [
+        ask_gate.AskRule(tool, rule.text)
+        for rule in ask_gate.parse_rules(permissions.ask, "Gemini CLI")
+        for tool in find_tools(rule.tool)
+    ]
 
 
 def ask(question: OneShotQuestion) -> ProgramCommand:

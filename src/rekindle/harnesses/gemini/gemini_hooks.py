@@ -1,5 +1,6 @@
 """Gemini CLI hooks: their settings, obstacles and reports."""
 
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -21,7 +22,7 @@ from rekindle.harnesses import (
     hook_dialect,
     untrusted_json,
 )
-from rekindle.thresholds.hook_limits import HOOK_SECONDS
+from rekindle.thresholds.hook_limits import GATE_MOST_SECONDS, HOOK_SECONDS
 
 NAME = "gemini"
 
@@ -50,6 +51,14 @@ TOLD_AT = "BeforeAgent"
 
 
 BOUNDARY = "BeforeModel"
+
+
+GATE_EVENT = "BeforeTool"
+"""Event at which the gate holds a call."""
+GATE_VARIABLE = "REKINDLE_GATE"
+"""Variable with the path of the gate's rules. Without it, the gate permits every call. `hook` uses
+the same name.
+"""
 
 
 _HOOKS = {
@@ -84,6 +93,44 @@ def hooks(
         return {"hooks": [hook_dialect.make_handler(line, HOOK_MILLISECONDS)]}
 
     return {event: [make_entry(word)] for event, word in _HOOKS.items()}
+
+
+def gate_hooks(program: Sequence[str]) -> dict[str, Any]:
+    """Return the hook that holds calls, for the user's own settings.
+
+    It does nothing in a person's own sessions, even if its program is missing.
+    """
+    line = shlex.join([*program, NAME, GATE_EVENT])
+    command = f'{line} || [ -z "${GATE_VARIABLE}" ] || exit 2'
+    handler = hook_dialect.make_handler(command, int(GATE_MOST_SECONDS * 2 * 1_000))
+    return {GATE_EVENT: [{"hooks": [handler]}]}
+
+
+def find_gate_obstacle(user: HookInstallation, project: str) -> HookObstacle | None:
+    """Return an obstacle if the CLI would not run the gate, or None if it would.
+
+    `user` is the user's installation, and `project` the text of the settings in the agent's folder,
+    which the agent may have written.
+    """
+    switches = [
+        untrusted_json.to_mapping(untrusted_json.parse_object(text.encode()).get("hooksConfig"))
+        for text in (user.text, project)
+    ]
+    gates = [
+        entry.hook
+        for entry in find_installed(user.text, user.file)
+        if entry.event == GATE_EVENT and not entry.matcher
+    ]
+    off = [each for switch in switches for each in _to_list(switch.get("disabled"))]
+    is_off = any((gate.get("name") or gate.get("command")) in off for gate in gates)
+    if any(switch.get("enabled", True) is not True for switch in switches) or is_off:
+        return HookObstacle("the settings of Gemini CLI disable hooks", "remove `hooksConfig`")
+    if not gates:
+        return HookObstacle(
+            "the hooks of Gemini CLI are not installed in your own settings",
+            "run `rekindle hooks install --harness gemini --for user`",
+        )
+    return None
 
 
 def find_hook_obstacle(found: HookInstallation) -> HookObstacle | None:

@@ -16,6 +16,7 @@ import msgspec
 
 from rekindle.documents.manifest import Permissions
 from rekindle.errors import UnenforceableError
+from rekindle.harnesses.ask_gate import parse_rules
 
 SHELL = "run_shell_command"
 TOOLS = frozenset(
@@ -61,10 +62,14 @@ def render_policy(permissions: Permissions | None) -> str:
     Raises:
         UnenforceableError: The CLI cannot enforce one of the rules.
     """
-    if permissions is None or (permissions.allowed_tools is None and not permissions.deny):
+    if permissions is None or (
+        permissions.allowed_tools is None and not permissions.deny and not permissions.ask
+    ):
         return ""
     denied = filter(None, permissions.deny or ())
     rules = [rule for pattern in denied for rule in _render_rules(pattern, "deny", _DENIED)]
+    for pattern in _list_asked(permissions):
+        rules += _render_rules(pattern)
     if permissions.allowed_tools is not None:
         rules += [
             rule
@@ -73,6 +78,19 @@ def render_policy(permissions: Permissions | None) -> str:
         ]
         rules.append(_render_rule("deny", _OTHERS, toolName=_ALL))
     return "\n".join(rules)
+
+
+def find_tools(name: str) -> tuple[str, ...]:
+    """Return the CLI's names for a tool in a rule."""
+    return _ELSEWHERE.get(name, (name,))
+
+
+def _list_asked(permissions: Permissions) -> Iterator[str]:
+    """Yield rules that allow the calls which the gate holds, because the CLI would refuse them."""
+    allowed = permissions.allowed_tools or ()
+    for rule in parse_rules(permissions.ask, "Gemini CLI"):
+        if rule.tool not in allowed:
+            yield f"{rule.tool}({rule.text}:*)" if rule.text else rule.tool
 
 
 def render_protection(paths: Sequence[str], draft: str, folder: str = "") -> str:

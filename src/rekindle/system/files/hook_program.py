@@ -22,7 +22,7 @@ from rekindle.system.files import (
 
 _FOLDER = "programs"
 _HASH_LENGTH = 32
-_NAME = re.compile(rf"hook-([0-9a-f]{{{_HASH_LENGTH}}})\.pyc")
+_NAME = re.compile(rf"(hook|gate)-([0-9a-f]{{{_HASH_LENGTH}}})\.pyc")
 _MODULES = Path(hook.__file__).parent
 ProgramName = Literal["hook", "gate"]
 _PARTS: dict[ProgramName, tuple[str, ...]] = {"hook": hook.PARTS, "gate": hook.GATE_PARTS}
@@ -98,10 +98,13 @@ def find_problem(program: Path, *, this_python: bool) -> str:
     name = _NAME.fullmatch(program.name)
     if data is None:
         return "is missing"
-    if name is None or name[1] != _hash_program(data):
+    if name is None or name[2] != _hash_program(data):
         return "was changed"
+    kind: ProgramName = "gate" if name[1] == "gate" else "hook"
     is_current = (
-        data == compile_hook() if this_python else bytecode.is_compiled_from(data, join_source())
+        data == compile_hook(kind)
+        if this_python
+        else bytecode.is_compiled_from(data, join_source(kind))
     )
     return "" if is_current else "is for another version of Rekindle or Python"
 

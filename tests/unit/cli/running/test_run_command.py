@@ -219,8 +219,7 @@ def test_ask_rules_that_the_cli_would_not_obey_are_refused_by_their_line(project
     manifest.write_text(MANIFEST.replace("claude-code", harness) + persona)
     ended = project("run", code=3)
     assert "agent trades: `ask:` is not possible here" in ended.err
-    if harness == "codex":
-        assert "→ write `sandbox: on` in the entry of trades" in ended.err
+    assert "→ write `sandbox: on` in the entry of trades" in ended.err
     assert project.exits() == []
 
 
