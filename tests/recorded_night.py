@@ -25,7 +25,7 @@ from rekindle.stores.files import FileStore
 from rekindle.stores.files.transcript_archive import ArchivedTranscript, TranscriptArchive
 from rekindle.stores.files.writer import Writer
 from rekindle.stores.folders.private_files import find_private_project
-from rekindle.system import host
+from rekindle.system import clock, host
 from rekindle.wiring.open_store import open_store
 
 NOW = datetime(2026, 4, 14, 7, 14, tzinfo=UTC)
@@ -150,6 +150,14 @@ def write_night(folder: Path, now: datetime = NOW) -> Path:
     _record_trades(AgentNightWriter(store, "trades", clock))
     _record_others(store, clock)
     return folder
+
+
+def ask_permission(folder: Path, agent: str) -> None:
+    """Let an agent ask for a permission now."""
+    call = RefusedCall(tool="Bash", about="git push origin main", arguments={"command": "git push"})
+    with open_store(load_project(folder)).writer(agent) as writer:
+        terms = QuestionTerms(clock.read_clock(), float("inf"))
+        writer.append(*questions.ask_about_calls(writer.projection, [call], "launch", terms))
 
 
 @contextmanager

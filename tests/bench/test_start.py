@@ -13,6 +13,8 @@ ROUNDS = 15
 TRIES = 4
 HELP, STATUS = 6, 12
 """Maximum ratios to `python -c pass`."""
+STATUS_LINE = 5
+"""Maximum ratio of a status line to `rekindle --version`; it is about 2.7 on an idle machine."""
 IMPORT = 1.3
 """Maximum ratio for `import rekindle`, which is about 1.02 on an idle machine."""
 
@@ -86,6 +88,18 @@ def test_a_start_costs_little_more_than_python(project, environment):
             break
     assert ratio["help"] < HELP
     assert ratio["status"] < STATUS
+
+
+def test_a_status_line_costs_little_more_than_the_version(project, environment):
+    """A CLI runs it after every message."""
+    commands = {"version": command("--version"), "statusline": command("statusline")}
+    for _ in range(TRIES):
+        found = best(commands, project, environment)
+        ratio = found["statusline"] / found["version"]
+        print(f"\nstatusline {ratio:.1f}x of --version, {found['statusline'] * 1000:.0f} ms")
+        if ratio < STATUS_LINE:
+            break
+    assert ratio < STATUS_LINE
 
 
 def test_importing_the_package_costs_almost_nothing(tmp_path, environment):

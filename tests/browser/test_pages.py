@@ -5,7 +5,9 @@ import pytest
 from browser.test_attacks import list_answers, open_agents
 from loopback import install
 from prerequisites import refuse
+from recorded_night import ask_permission
 from rekindle.api.home import Home
+from rekindle.documents import events
 from ui_server import serve_pages
 
 WIDTHS = (375, 768, 1440)
@@ -81,6 +83,31 @@ def test_the_checks_find_mistakes(plain, visit, axe):
     found = "\n".join(check_page(visit().open(plain.origin), axe))
     for name in ("color-contrast", "image-alt", "375 px: 20"):
         assert name in found
+
+
+def test_a_permission_is_given_and_a_message_sent_in_the_browser(night, visit):
+    """The list shows that an agent asks while it works; its page has a button for each choice."""
+    ask_permission(night, "docs")
+    with serve_pages(night) as server:
+        visitor = visit(viewport={"width": 375, "height": 800})
+        page = open_agents(visitor, server)
+        page.click("li.need:has-text('docs') a:has-text('see it and answer')")
+        page.click("section.question:has-text('git push') button:has-text('allow')")
+        assert "rekindle answer docs-1 allow" in page.inner_text("pre.command")
+        page.click("dialog button[type=submit]")
+        page.wait_for_selector("section.question:has-text('git push')", state="detached")
+        page.click("button[data-action=tell]")
+        page.fill("#action-text", "Ten an hour")
+        assert "rekindle tell docs 'Ten an hour'" in page.inner_text("pre.command")
+        page.click("dialog button[type=submit]")
+        page.wait_for_selector("dialog", state="hidden")
+        recorded = [*Home(night).agent("docs").events()]
+        answers = [one for one in recorded if isinstance(one, events.QuestionAnswered)]
+        assert [one.choice for one in answers if one.question == "docs-1"] == ["allow"]
+        assert [one.text for one in recorded if isinstance(one, events.MessageSent)] == [
+            "Ten an hour"
+        ]
+        assert visitor.errors == []
 
 
 def test_a_question_is_answered_in_the_browser(night, visit):

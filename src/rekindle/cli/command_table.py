@@ -49,6 +49,9 @@ COMMAND_GROUPS: dict[str, dict[str, CommandEntry]] = {
         "status": CommandEntry(
             "reports.status_command:status", "Show what each agent is doing or waiting for."
         ),
+        "statusline": CommandEntry(
+            "reports.statusline_command:statusline", "Print an agent's state on one line."
+        ),
         "questions": CommandEntry(
             "running.questions_command:questions", "List the questions that agents have asked you."
         ),

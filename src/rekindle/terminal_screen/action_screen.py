@@ -2,14 +2,18 @@
 
 import asyncio
 from abc import abstractmethod
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, cast
 
+import msgspec
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
 
+from rekindle.documents.events import QuestionAsked
 from rekindle.documents.screens.agent_row import AgentRow
 from rekindle.errors import RekindleError
 from rekindle.formats.identifiers import strip_invisible
+from rekindle.policy.operator import answers
 from rekindle.terminal_screen.action_dialog import ActionDialog
 from rekindle.terminal_screen.agent_actions import ACTIONS, ActionTarget, AgentAction
 from rekindle.terminal_screen.fleet_columns import render_spent
@@ -19,11 +23,17 @@ if TYPE_CHECKING:
     from rekindle.terminal_screen.top_app import TopApp
 
 
+_RARE = {"fresh", "budget", "approve", "deny", "tell"}
+"""Actions whose keys are only in the list of all keys."""
+_CHOICES = {"approve": answers.APPROVALS, "deny": answers.DENIALS}
+"""Answers that count as yes and as no."""
+
+
 class ActionScreen(Screen[None]):
     """A screen whose keys act on one agent."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding(action.key, f"act('{name}')", action.label, show=name not in {"fresh", "budget"})
+        Binding(action.key, f"act('{name}')", action.label, show=name not in _RARE)
         for name, action in ACTIONS.items()
         if name != "resolve"
     ]
@@ -64,6 +74,12 @@ class ActionScreen(Screen[None]):
                 target = target._replace(item=question.question)
                 choices = ", ".join(question.choices)
                 context = f"{question.text}\n\nPossible answers: {choices}"
+        if name in _CHOICES:
+            chosen = _choose_answer(reading.asked.get(row.agent, ()), name) if reading else None
+            if chosen is None:
+                self.app.notify(f"{row.agent}: no question takes yes or no", severity="warning")
+                return
+            target, context = chosen
         if name == "budget":
             has_tokens = row.spend.tokens_cap and not row.spend.usd_cap
             target = target._replace(item="tokens" if has_tokens else "usd")
@@ -101,3 +117,14 @@ class ActionScreen(Screen[None]):
             timeout=TOP_NOTICE_SECONDS,
             markup=False,
         )
+
+
+def _choose_answer(asked: Sequence[QuestionAsked], name: str) -> tuple[ActionTarget, str] | None:
+    """Return the newest question that takes yes or no with this answer, and its text."""
+    for question in reversed(asked):
+        for choice in _CHOICES[name]:
+            if choice in question.choices:
+                request = msgspec.json.encode(question.request).decode() if question.request else ""
+                agent = question.question.rpartition("-")[0]
+                return ActionTarget(agent, question.question, choice), f"{question.text}\n{request}"
+    return None

@@ -56,6 +56,10 @@ def _answer(agent: Agent, target: ActionTarget) -> str:
     return "the answer is recorded"
 
 
+def _tell(agent: Agent, target: ActionTarget) -> str:
+    return f"the message will arrive {agent.tell(target.text).arrives}"
+
+
 def _stop(agent: Agent, _target: ActionTarget) -> str:
     return "stopped" if agent.stop() else "was not running, and stays stopped"
 
@@ -100,6 +104,28 @@ ACTIONS: dict[str, AgentAction] = {
         lambda target: ["answer", target.item or target.agent, target.text],
         _answer,
         field="answer",
+    ),
+    "approve": AgentAction(
+        "y",
+        "approve",
+        "The agent gets your permission for exactly this request.",
+        lambda target: ["approve", target.item],
+        _answer,
+    ),
+    "deny": AgentAction(
+        "n",
+        "deny",
+        "The request is refused.",
+        lambda target: ["deny", target.item],
+        _answer,
+    ),
+    "tell": AgentAction(
+        "t",
+        "tell",
+        "The agent is not interrupted. It gets your message at the next opportunity.",
+        lambda target: ["tell", target.agent, target.text],
+        _tell,
+        field="message",
     ),
     "stop": AgentAction(
         "s",

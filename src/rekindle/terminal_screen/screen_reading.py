@@ -1,6 +1,6 @@
 """What a screen shows at one time: the agents' rows and their open questions."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -20,10 +20,15 @@ class ScreenReading(NamedTuple):
 
     at: datetime
     rows: tuple[AgentRow, ...]
-    questions: Mapping[str, QuestionAsked]
-    """The newest open question of each agent that has one."""
+    asked: Mapping[str, Sequence[QuestionAsked]]
+    """The open questions of each agent that has some, oldest first."""
     thresholds: Mapping[str, int | None]
     """Context-window usage at which a handoff is due, by agent; None if handoffs are disabled."""
+
+    @property
+    def questions(self) -> dict[str, QuestionAsked]:
+        """Return the newest open question of each agent that has one."""
+        return {name: asked[-1] for name, asked in self.asked.items()}
 
     def find_row(self, agent: str) -> AgentRow | None:
         return next((row for row in self.rows if row.agent == agent), None)
@@ -31,9 +36,7 @@ class ScreenReading(NamedTuple):
     def list_waiting(self) -> list[AgentRow]:
         """Return the agents that need a person."""
         return [
-            row
-            for row in self.rows
-            if STATES[row.state].needs_person or row.agent in self.questions
+            row for row in self.rows if STATES[row.state].needs_person or row.agent in self.asked
         ]
 
 
@@ -42,33 +45,32 @@ class ScreenReader:
 
     def __init__(self, home: Home) -> None:
         self._home = home
-        self._questions: dict[str, tuple[int, QuestionAsked | None]] = {}
+        self._questions: dict[str, tuple[int, Sequence[QuestionAsked]]] = {}
 
     def read(self) -> ScreenReading:
         now = clock.read_clock()
         rows = tuple(self._home.rows())
         project = self._home.project
-        asked = {row.agent: self._find_question(row, now) for row in rows}
+        asked = {row.agent: self._list_questions(row, now) for row in rows}
         agents = project.manifest.agents
         return ScreenReading(
             now,
             rows,
-            {name: question for name, question in asked.items() if question},
+            {name: opened for name, opened in asked.items() if opened},
             {
                 name: find_threshold(entry.handover, project.settings.runtime.relay)
                 for name, entry in agents.items()
             },
         )
 
-    def _find_question(self, row: AgentRow, now: datetime) -> QuestionAsked | None:
+    def _list_questions(self, row: AgentRow, now: datetime) -> Sequence[QuestionAsked]:
         if not row.open_questions:
-            return None
-        at, question = self._questions.get(row.agent, (-1, None))
+            return ()
+        at, opened = self._questions.get(row.agent, (-1, ()))
         if at != row.at:
             opened = list_open_questions(read_known(self._home.store, row.agent), now)
-            question = opened[-1] if opened else None
-            self._questions[row.agent] = row.at, question
-        return question
+            self._questions[row.agent] = row.at, opened
+        return opened
 
 
 def read_peek(home: Home, agent: str) -> list[tuple[str, str]]:

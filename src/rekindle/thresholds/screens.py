@@ -129,6 +129,9 @@ QUESTIONS_NAMED = declare_threshold(
 ANSWER_CHARACTERS = declare_threshold(
     8_000, "answer.characters", "characters", "Maximum length of an answer to an agent."
 )
+STATUSLINE_BYTES = declare_threshold(
+    256 * 1024, "statusline.bytes", "bytes", "Maximum input of `rekindle statusline` from a CLI."
+)
 UP_SECONDS = declare_threshold(
     30.0,
     "up.seconds",

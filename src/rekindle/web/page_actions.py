@@ -18,7 +18,7 @@ from rekindle.thresholds.web_limits import UI_ACTION_SECONDS, UI_ACTIONS_KEPT
 from rekindle.web.project_rows import WebProjects
 
 ActionName = Literal[
-    "answer", "hand off", "stop", "restart", "fresh restart", "start",
+    "answer", "tell", "hand off", "stop", "restart", "fresh restart", "start",
     "resolve", "edit relay", "raise budget",
 ]  # fmt: skip
 
@@ -34,7 +34,7 @@ class ActionRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     target: str = ""
     """Id of a question or an open loop."""
     text: str = ""
-    """Answer, reason, relay or amount."""
+    """Answer, message, reason, relay or amount."""
     base: str = ""
     """Hash of the relay that was edited."""
 
@@ -63,6 +63,9 @@ def _name_target(request: ActionRequest) -> str:
 ACTIONS: dict[ActionName, ActionCommand] = {
     "answer": ActionCommand(
         lambda request: ["answer", "--", _name_target(request), request.text], needs_text=True
+    ),
+    "tell": ActionCommand(
+        lambda request: ["tell", "--", request.agent, request.text], needs_text=True
     ),
     "hand off": ActionCommand(lambda request: ["handoff", "--", request.agent]),
     "stop": ActionCommand(lambda request: ["stop", "--", request.agent]),

@@ -20,7 +20,7 @@ class WebRow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     label: str = ""
     """The state as shown to people, if it has its own words."""
     needs: bool = False
-    """Whether the agent needs a person."""
+    """Whether the agent needs a person, or asks a question while it works."""
     why: str = ""
     next: str = ""
     cycle: int = 0
@@ -48,7 +48,7 @@ def encode_row(project: str, row: AgentRow, redaction: Redaction) -> bytes:
         state=row.state,
         harness=row.harness,
         label=redaction.text(row.label) if row.label != row.state else "",
-        needs=STATES[row.state].needs_person,
+        needs=STATES[row.state].needs_person or row.open_questions > 0,
         why=to_one_line(redaction.text(row.reason), UI_REASON_CHARACTERS),
         next=to_one_line(redaction.text(row.next_action), UI_REASON_CHARACTERS),
         cycle=row.cycle,

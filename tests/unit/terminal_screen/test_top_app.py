@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from textual.widgets import DataTable, Static, TabbedContent
 
-from recorded_night import QUESTION, keep_supervised, write_night
+from recorded_night import QUESTION, ask_permission, keep_supervised, write_night
 from rekindle.api.home import Home
 from rekindle.documents import events
 from rekindle.documents.screens.agent_row import STATES
@@ -180,6 +180,50 @@ def test_an_answer_is_confirmed_and_recorded_in_the_log(folder):
     assert (answer.question, answer.text, answer.origin) == ("trades-2", "ten", "top")
 
 
+@pytest.mark.parametrize(("key", "choice"), [("y", "allow"), ("n", "deny")])
+def test_a_permission_is_decided_with_one_key(folder, key, choice):
+    """Also if the agent has asked something else since then, and works on."""
+    ask_permission(folder, "docs")
+    ask_permission(folder, "trades")
+
+    async def acts(person):
+        assert "git push origin main" in person.read("#strip")
+        await person.press("down", key)
+        assert "git push origin main" in person.read("#context")
+        verb = {"allow": "approve", "deny": "deny"}[choice]
+        assert person.read("#command") == f"$ rekindle {verb} docs-1"
+        await person.press("enter")
+        await person.wait(lambda: "the answer is recorded" in person.list_notices())
+        await person.wait(lambda: "docs" not in person.app.reading.asked)
+        await person.press("up", key)
+        assert person.read("#command") == f"$ rekindle {verb} trades-3"
+
+    play(folder, acts)
+    (answer,) = list_events(folder, "docs", events.QuestionAnswered)
+    assert (answer.question, answer.choice, answer.origin) == ("docs-1", choice, "top")
+
+
+def test_yes_without_a_question_is_refused(folder):
+    async def acts(person):
+        await person.press("down", "y")
+        assert not isinstance(person.app.screen, ActionDialog)
+        assert "docs: no question takes yes or no" in person.list_notices()
+
+    play(folder, acts)
+
+
+def test_a_message_is_sent_to_an_agent(folder):
+    async def acts(person):
+        await person.press("t", *"ten")
+        assert person.read("#command") == "$ rekindle tell trades ten"
+        await person.press("enter")
+        await person.wait(lambda: "the message will arrive" in person.list_notices())
+
+    play(folder, acts)
+    (sent,) = list_events(folder, "trades", events.MessageSent)
+    assert (sent.text, sent.origin) == ("ten", "top")
+
+
 def test_escape_cancels_an_action(folder):
     async def acts(person):
         await person.press("s")
@@ -225,7 +269,7 @@ def test_a_higher_cap_is_recorded_and_a_wrong_one_is_explained(folder):
 def test_read_only_hides_all_actions(seen_folder):
     async def acts(person):
         assert "answer" not in person.read_all()
-        for key in "asrfhb":
+        for key in "ayntsrfhb":
             await person.press(key)
             assert not isinstance(person.app.screen, ActionDialog)
         await person.press("enter")
@@ -342,7 +386,7 @@ def test_text_of_an_agent_is_shown_as_it_is(folder):
             msgspec.structs.replace(row, reason=question, next_action=question)
             for row in reading.rows
         )
-        reading = reading._replace(rows=rows, questions={"trades": asked})
+        reading = reading._replace(rows=rows, asked={"trades": [asked]})
         person.app._reader.read = lambda: reading
         await person.app.read()
         await person.pilot.pause()

@@ -57,6 +57,13 @@ def test_a_repeated_request_runs_once(page):
     assert other.status_code == 200
 
 
+def test_a_message_is_sent(page, project):
+    result = act(page, "tell", text="--help is not an option").json()
+    assert result["code"] == 0, result
+    assert result["command"] == "rekindle tell trades '--help is not an option'"
+    assert "It will arrive" in result["output"]
+
+
 def test_a_refusal_is_passed_on(page):
     result = act(page, "hand off").json()
     assert result["code"] == 9

@@ -208,6 +208,8 @@ def _list_notes(agent_hooks: _AgentHooks) -> Iterator[str]:
             "the file contains the path of this machine's Python: on another machine, install the "
             "hooks again"
         )
+    if agent_hooks.done.status_line_added:
+        yield "its status line shows the agent: `rekindle statusline`"
     if agent_hooks.place.files.trust:
         yield agent_hooks.place.files.trust
 

@@ -28,6 +28,7 @@ _PROGRAM = re.compile(r"(?:.*/)?(?:hook|gate)(?:-[0-9a-f]{32})?\.pyc", re.DOTALL
 EMPTY_SETTINGS = "{}\n"
 """Content used for a missing or empty file."""
 _LONG_NUMBER = 300
+_STATUS_LINE = "statusLine"
 _COMMENTED = frozenset({".gemini"})
 """Folder names of the CLIs whose settings may contain comments."""
 
@@ -53,6 +54,8 @@ class HookFiles(msgspec.Struct, frozen=True, kw_only=True):
     """Step that a person must take before the CLI runs the hooks; empty if none is needed."""
     deciding: tuple[str, ...] = ()
     """Files in the user's settings folder that decide whether the CLI runs the hooks."""
+    has_status_line: bool = False
+    """Whether a command in the user's settings can provide the CLI's status line."""
     packed: str = "hooks/hooks.json"
     """Path of the hooks inside an installable package for the CLI."""
     package: str = ""
@@ -168,10 +171,12 @@ def add_hooks(text: str, hooks: HookEntries, document: str, *, comments: bool = 
 
 
 def remove_hooks(text: str, document: str, before: str = "", *, comments: bool = False) -> str:
-    """Remove Rekindle's hooks, and containers that become empty.
+    """Remove Rekindle's hooks and status line, and containers that become empty.
 
     Keep a container that was already in `before`, the text before the installation.
     """
+    if not comments:
+        text = json_edit.apply_edits(text, _remove_status_line(text, _parse_root(text, document)))
     bare = json_edit.blank_comments(text) if comments else text
     root = _parse_root(bare, document)
     below = root.get("hooks")
@@ -195,6 +200,27 @@ def remove_hooks(text: str, document: str, before: str = "", *, comments: bool =
     return json_edit.apply_edits(
         text, edits + (json_edit.remove_members(text, below, empty) if empty else [])
     )
+
+
+def add_status_line(text: str, command: str, document: str) -> str:
+    """Add Rekindle's status line, unless the settings have one."""
+    root = _parse_root(text, document)
+    if root.get(_STATUS_LINE) is not None:
+        return text
+    value = {"type": "command", "command": command}
+    style = json_edit.detect_style(text, root)
+    member = json_edit.append_members(text, style, root, [(_STATUS_LINE, value)], 0)
+    return json_edit.apply_edits(text, [member])
+
+
+def _remove_status_line(text: str, root: JsonNode) -> list[TextEdit]:
+    """Return the edits that remove the status line, if it is Rekindle's."""
+    for place, part in enumerate(root.parts):
+        value = _read_value(text, part.value) if part.key == _STATUS_LINE else None
+        command = value.get("command") if isinstance(value, dict) else None
+        if isinstance(command, str) and command.endswith(" -m rekindle statusline"):
+            return json_edit.remove_members(text, root, [place])
+    return []
 
 
 def is_empty_file(text: str, document: str, *, comments: bool = False) -> bool:

@@ -8,6 +8,7 @@ the recorded text is used only if it equals the current file without Rekindle's 
 
 import json
 import os
+import shlex
 import sys
 from collections.abc import Collection
 from contextlib import suppress
@@ -44,6 +45,7 @@ class HookChanges(msgspec.Struct, frozen=True):
     program_changed: bool = False
     settings_made: bool = False
     settings_removed: bool = False
+    status_line_added: bool = False
 
 
 def install_hooks(
@@ -61,9 +63,11 @@ def install_hooks(
         _refuse_other(place, installed, others)
         earlier = _read_record(place) if installed else None
         before = _restore_text(place, text, current, earlier)
-        after = hook_settings.add_hooks(
-            before, hooks, place.shown, comments=place.files.comments
-        ).encode()
+        after = hook_settings.add_hooks(before, hooks, place.shown, comments=place.files.comments)
+        with_line = after
+        if place.level == "user" and place.files.has_status_line:
+            with_line = hook_settings.add_status_line(after, _make_status_line(), place.shown)
+        data = with_line.encode()
         program_changed = hook_program.provide_program()
         if _are_installed(installed, hooks) and earlier:
             return HookChanges(settings_changed=False, program_changed=program_changed)
@@ -71,17 +75,18 @@ def install_hooks(
         record = _InstallRecord(
             before=before,
             existed=earlier.existed if earlier else current is not None,
-            written=json_codec.hash_bytes(after),
+            written=json_codec.hash_bytes(data),
             made_folder=earlier.made_folder if earlier else made_folder,
             folder=_make_relative(place),
         )
         durable_files.replace_file(place.record, json_codec.encode(record, place.record.name))
-        if after != current:
-            settings_file.write_settings(place, after)
+        if data != current:
+            settings_file.write_settings(place, data)
         return HookChanges(
-            settings_changed=after != current,
+            settings_changed=data != current,
             program_changed=program_changed,
             settings_made=current is None,
+            status_line_added=with_line != after,
         )
 
 
@@ -181,6 +186,11 @@ def _build_hooks(place: HookLocation, folder: Path | None) -> HookEntries:
         gate = [*program[:-1], str(hook_program.find_hook_path("gate"))]
         return {**hooks, **place.harness.gate_hooks(gate)}
     return hooks
+
+
+def _make_status_line() -> str:
+    """Return the command of the CLI's status line."""
+    return f"{shlex.quote(sys.executable)} -I -m rekindle statusline"
 
 
 def _are_installed(installed: list[InstalledHook], hooks: HookEntries) -> bool:

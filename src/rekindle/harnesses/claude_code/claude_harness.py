@@ -82,6 +82,7 @@ HOOK_FILES = HookFiles(
     local="settings.local.json",
     project="settings.json",
     user="settings.json",
+    has_status_line=True,
     package=".claude-plugin/plugin.json",
     taken_in="claude --plugin-dir {folder}",
 )

@@ -16,10 +16,11 @@ const NOTES = {
   restart: "The agent's process is started again now, and resumes its session.",
   "fresh restart": "The agent starts a fresh session. Only the session's context window is lost.",
   "hand off": "The session stops between two tool calls. A fresh one continues from a checkpoint.",
+  tell: "The agent is not interrupted. It gets your message once, at the next opportunity.",
   start: "The agent runs in the background.",
   "raise budget": "The new limit applies to this run only.",
 };
-const FIELDS = { answer: "Your answer", resolve: "Reason", "edit relay": "Relay", "raise budget": "New limit in dollars" };
+const FIELDS = { answer: "Your answer", tell: "Your message", resolve: "Reason", "edit relay": "Relay", "raise budget": "New limit in dollars" };
 
 /** Return the buttons for actions, or nothing if the server is read-only. */
 export function buttons(names, about) {

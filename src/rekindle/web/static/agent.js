@@ -10,12 +10,12 @@ import { renderHit } from "./search.js";
 const SPANS = { "last 12 hours": 12, "last 24 hours": 24, "last 3 days": 72, "last 7 days": 168 };
 const TABS = { relay: drawRelay, loops: drawLoops, decisions: drawDecisions, transcript: drawTranscript, output: drawOutput };
 const BY_STATE = {
-  running: ["hand off", "restart", "fresh restart", "stop"],
-  waiting: ["restart", "fresh restart", "stop"],
-  "needs you": ["answer", "restart", "fresh restart", "stop"],
+  running: ["tell", "hand off", "restart", "fresh restart", "stop"],
+  waiting: ["tell", "restart", "fresh restart", "stop"],
+  "needs you": ["answer", "tell", "restart", "fresh restart", "stop"],
   broken: ["restart"],
-  stopped: ["start"],
-  done: ["start"],
+  stopped: ["tell", "start"],
+  done: ["tell", "start"],
 };
 
 let names;

@@ -1,6 +1,6 @@
 // The table of all agents. Rows keep their order; above 200 rows, only visible rows are in the page.
 
-import { agentPath, find, h, redraw, renderAge, renderState, renderUsd, secondsNow, show as showPage, svg } from "./core.js";
+import { agentPath, find, h, redraw, renderAge, renderCount, renderState, renderUsd, secondsNow, show as showPage, svg } from "./core.js";
 import { ask, buttons, readServer } from "./actions.js";
 import { follow } from "./stream.js";
 
@@ -11,7 +11,7 @@ const NEEDING = new Set(["needs you", "broken"]);
 const COLUMNS = ["state", "agent", "what, or why", "cycle", "window", "spent", "loops", "seen"];
 
 const KEYS = [["/", "filter"], ["!", "needs you"], ["@", "running"], ["j k", "move"], ["enter", "open"], ["space", "peek"]];
-const ACTION_KEYS = [["a", "answer"], ["s", "stop"], ["h", "hand off"], ["r", "restart"]];
+const ACTION_KEYS = [["a", "answer"], ["t", "tell"], ["s", "stop"], ["h", "hand off"], ["r", "restart"]];
 
 let rows = new Map();
 let shown = [];
@@ -126,9 +126,9 @@ function drawStrip() {
       "li",
       { class: "need" },
       linkTo(row),
-      h("span", { class: "why" }, row.why || row.label || row.state),
+      h("span", { class: "why" }, isAsking(row) ? renderCount(row.questions, "open question") : row.why || row.label || row.state),
       row.seen && h("span", { class: "dim" }, `for ${renderAge(secondsNow() - row.seen)}`),
-      h("span", { class: "actions" }, buttons(isProject(row) ? [] : row.questions || row.state === "needs you" ? ["answer", "restart"] : ["restart"], about(row))),
+      h("span", { class: "actions" }, isAsking(row) && h("a", { href: agentPath(row.project, row.agent) }, "see it and answer"), buttons(isProject(row) || isAsking(row) ? [] : row.questions || row.state === "needs you" ? ["answer", "restart"] : ["restart"], about(row))),
     ),
   );
   if (needing.length > items.length) items.push(h("li", {}, h("a", { href: "/?state=needs+you" }, `and ${needing.length - items.length} more`)));
@@ -136,6 +136,8 @@ function drawStrip() {
 }
 
 const about = (row) => ({ project: row.project, agent: row.agent, question: row.why });
+/** Return whether an agent asks something, although it works on. Its own page shows the question. */
+const isAsking = (row) => row.questions > 0 && row.state !== "needs you";
 /** Return whether a row stands for a project that cannot be read, and so is not an agent. */
 const isProject = (row) => row.agent === "-";
 const nameOf = (row) => (isProject(row) ? row.project : isSingle ? row.agent : `${row.project}/${row.agent}`);
@@ -247,7 +249,7 @@ function onKey(event) {
   const key = document.activeElement?.closest?.("tr")?.dataset.key;
   if (event.key === "j" || event.key === "k") { move(key, event.key === "j" ? 1 : -1); return; }
   if (event.key === " " && rows.has(key)) { event.preventDefault(); peek(rows.get(key)); return; }
-  const action = { a: "answer", s: "stop", h: "hand off", r: "restart" }[event.key];
+  const action = { a: "answer", t: "tell", s: "stop", h: "hand off", r: "restart" }[event.key];
   if (action && rows.has(key)) { event.preventDefault(); ask(action, about(rows.get(key))); }
 }
 

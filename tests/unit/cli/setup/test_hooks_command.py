@@ -105,7 +105,8 @@ def test_uninstalling_restores_the_file(rekindle, root, level):
     assert (code, "installed in" in out, "Next: start `claude`" in out) == (0, True, True)
     once = path.read_text()
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
-    assert list(json.loads(once)) == list(json.loads(MINE))
+    line = ["statusLine"] if level == "user" and "statusLine" not in MINE else []
+    assert list(json.loads(once)) == [*json.loads(MINE), *line]
     assert all(
         hook["timeout"] > 0
         for entries in json.loads(once)["hooks"].values()
@@ -140,6 +141,22 @@ def test_an_empty_file_comes_back(rekindle, root, text):
     assert commands(path)
     rekindle("hooks", "uninstall")
     assert path.read_bytes() == text.encode()
+
+
+def test_the_user_s_status_line_is_set_only_if_there_is_none(rekindle, root):
+    """Another one stays; ours is removed with the hooks, also after other changes."""
+    path = written(root, "user")
+    path.write_text('{"statusLine": {"type": "command", "command": "date"}}\n')
+    rekindle("hooks", "install", "--for", "user")
+    assert json.loads(path.read_text())["statusLine"]["command"] == "date"
+    rekindle("hooks", "uninstall", "--for", "user")
+    path.write_text('{"model": "m"}\n')
+    assert "rekindle statusline" in rekindle("hooks", "install", "--for", "user")[1]
+    settings = json.loads(path.read_text())
+    assert settings["statusLine"]["command"].endswith(" -I -m rekindle statusline")
+    path.write_text(json.dumps(settings | {"theme": "dark"}))
+    rekindle("hooks", "uninstall", "--for", "user")
+    assert json.loads(path.read_text()) == {"model": "m", "theme": "dark"}
 
 
 def test_later_changes_of_others_stay(rekindle, root, level):
