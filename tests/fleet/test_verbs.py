@@ -121,6 +121,7 @@ def say_all(place: Place, rekindle: Cli) -> None:
     with opened(place) as (_, store):  # as for a CLI that supports it
         assert store.submit(name, HandoffRequested(ts=clock.read_clock()))
     assert "handoff.requested" in rekindle("events")[1]
+    assert "It will arrive in its next prompt" in rekindle("tell", name, "Keep", "right")[1]
     assert "its next cycle will get the message" in rekindle("answer", name, "Turn", "left")[1]
     assert "✓ second" not in rekindle("loops")[1]
 
@@ -169,6 +170,7 @@ def test_an_agent_moves_to_a_fleet_and_home_again(place, host, rekindle):
     assert f"on branch rekindle/{name}/work" in out
     assert place.pushed("step-5") == "x"
     assert "Turn left" in place.pushed("told.md")
+    assert place.pushed("told.md").count("Keep right") == 1
     assert f"agent {name} is not on the fleet" in rekindle("fleet", "remove", name)[2]
     place.say()
     row = told(rekindle, name)

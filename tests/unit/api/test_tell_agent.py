@@ -1,10 +1,12 @@
 """Send a message to an agent, and see when it arrives."""
 
+import dataclasses
 import json
 
 import pytest
 
 import rekindle
+from rekindle.api.tell_agent import tell_agent
 from rekindle.cli import main
 from rekindle.documents import events
 from rekindle.errors import AgentError, UsageError
@@ -88,3 +90,10 @@ def test_the_command_says_when_it_arrives_and_the_log_shows_it(scout, capsys):
     assert main.run(["tell", "scout", "again", "--json"]) == 0
     row = json.loads(capsys.readouterr().out)
     assert (row["agent"], set(row)) == ("scout", {"v", "agent", "message", "arrives"})
+
+
+def test_a_bridge_names_the_author(scout):
+    bridge = dataclasses.replace(scout.home.operator, by="telegram:7", origin="phone")
+    tell_agent(scout.home, "scout", "Use the blue one.", bridge)
+    (sent,) = known(scout).waiting_messages
+    assert (sent.by, sent.origin) == ("telegram:7", "phone")
