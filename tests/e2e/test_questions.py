@@ -4,17 +4,22 @@ import hashlib
 import json
 import os
 import signal
+import sys
 import time
 
 import pytest
 
+from e2e.test_bounds import RECEIVER
 from loopback import anthropic, codex_cli, gemini, openai
 from loopback.script import Forever, Hang, Text
 from rekindle import config
+from rekindle.api.home import Home
 from rekindle.policy.operator import answers
 from rekindle.stores.folders.private_files import find_private_project
 from rekindle.stores.log import inbox
 from rekindle.system import clock
+from rekindle.terminal_screen.screen_reading import ScreenReader
+from rekindle.web import page_data
 from rekindle.wiring.open_store import open_store
 from torture.clis import _CODEX, NAMES, Cli
 
@@ -128,6 +133,35 @@ def test_a_login_and_refused_calls_are_asked_about_and_each_answer_counts_once(a
     )
     rekindle("answer", "trades-4", "retry", code=7)
     assert len(log("question.asked")) == 4
+
+
+def test_a_permission_is_asked_on_every_screen(request, place, tmp_path):
+    """A notification has the command; `top`, `ui` and the API show the call and take an answer."""
+    env = {"PATH": "/usr/bin:/bin"}
+    listening = place.start([sys.executable, "-c", RECEIVER], env=env, cwd=tmp_path)
+    place.wait_for((tmp_path / "port").exists)
+    asking = Asking("claude-code", request, place)
+    with asking.manifest.open("a") as manifest:
+        manifest.write(f"notify: ['json://127.0.0.1:{(tmp_path / 'port').read_text()}/']\n")
+    report, later = asking.rekindle.project / "report.md", time.time() + 3600
+    report.touch()
+    os.utime(report, (later, later))
+    asking.model.play(asking.cli.kind.shell("touch made"), Text("done"))
+    asking.rekindle.start("run", "trades").wait()
+    place.wait_for((tmp_path / "notified").exists)
+    assert "rekindle approve trades-1" in (tmp_path / "notified").read_text()
+    with Home(asking.rekindle.project) as home:
+        [asked], agent = home.questions(), home.agent("trades")
+        [shown] = page_data.read_agent(agent)["questions"]
+        assert (shown["id"], shown["choices"]) == ("trades-1", ("allow", "deny"))
+        assert '"command":"touch made"' in shown["request"]
+        assert ScreenReader(home).read().questions == {"trades": asked}
+        answer = agent.answer("allow", question=asked.question)
+        assert (answer.choice, answer.effect, bool(answer.seq)) == ("allow", "note", True)
+        assert home.questions() == []
+        assert ScreenReader(home).read().questions == {}
+    place.signal(listening.pid, signal.SIGTERM)
+    listening.wait()
 
 
 def test_a_cli_that_is_killed_after_a_refused_call_is_asked_about_once(asking, place):
