@@ -26,11 +26,11 @@ def make_program(path: Path, says: str) -> None:
     path.chmod(0o755)
 
 
-def run(home, *words, path="/usr/bin:/bin", **environment):
+def run(home, *words, path="/usr/bin:/bin", cwd=None, **environment):
     return subprocess.run(
         ["/bin/sh", SHIM, *words],
         env={"PATH": path, "HOME": str(home), **environment},
-        cwd=home / "project",
+        cwd=cwd or home / "project",
         input="payload\n",
         capture_output=True,
         text=True,
@@ -57,6 +57,11 @@ def test_it_does_not_run_a_program_of_the_session_s_folder(home):
     path = f"{home}/project/.venv/bin:.:{home}/project:/bin"
     assert run(home, "mcp", path=path).returncode == 127
     assert "planted" not in run(home, *START, path=path).stdout
+
+
+def test_in_the_home_folder_the_user_s_programs_are_used(home):
+    make_program(home / ".local/bin/rekindle", "user")
+    assert run(home, "mcp", cwd=home).stdout == "user mcp\npayload\n"
 
 
 def test_without_rekindle_it_explains_how_to_get_it(home):

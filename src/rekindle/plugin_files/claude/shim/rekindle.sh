@@ -18,12 +18,17 @@ if [ "$1" = hook ]; then
   esac
 fi
 
-# A program in the session's folder is not used, because the agent could have written it.
+# A program in the session's folder is not used, because the agent could have written it. That
+# does not help in the home folder, which contains the user's own programs.
+session=$PWD
+case $HOME/ in
+"$PWD"/*) session=/nowhere ;;
+esac
 set -f
 IFS=:
-for folder in "${REKINDLE_BIN%/*}" "$HOME/.local/bin" $PATH /opt/homebrew/bin /usr/local/bin; do
+for folder in ${REKINDLE_BIN:+"${REKINDLE_BIN%/*}"} "$HOME/.local/bin" $PATH /opt/homebrew/bin /usr/local/bin; do
   case $folder/ in
-  "$PWD"/*) ;;
+  "$session"/*) ;;
   /*) [ -x "$folder/rekindle" ] && exec "$folder/rekindle" "$@" ;;
   esac
 done
