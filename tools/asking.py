@@ -34,7 +34,8 @@ command that `status` shows and replace `"TEXT"` with your answer. If you leave 
   and stores your answers outside the workspace.
 - After the deadline, the question stays in the list as unanswered until you start the agent again.
 - `restart` and `stop` withdraw the question, and so does `run` if the run has ended. If the agent
-  still needs you, the next `run` asks again. A question about a refused call stays open.
+  still needs you, the next `run` asks again. A question about a refused call stays open, and
+  so does a question that the agent asked in its own words.
 - Rekindle redacts secrets and shortens long arguments in a request.
 """
 _REFUSED = """\
@@ -77,6 +78,10 @@ def page() -> str:
     rows.append(
         f"| `{questions.PERMISSION}`: a call was refused |"
         f" {_listed(questions.PERMISSION_CHOICES)} |"
+    )
+    rows.append(
+        f"| `{questions.ASKED}`: the agent's own question, by the MCP tool `ask_person` |"
+        f" the agent's suggestions, {_listed(questions.ASKED_CHOICES)} |"
     )
     rows += ["\n## Effects of answers\n", "| answer | effect |", "|---|---|"]
     rows += [f"| `{answer}` | {row.meaning} |" for answer, row in answers.ANSWERS.items()]

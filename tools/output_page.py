@@ -459,8 +459,9 @@ OUTPUTS = {
         "",
         {
             "open": "Open loops, oldest first, each with `id`, `text`, `added`, `stale`, "
-            "`reopened` (times), `history` (`ts`, and `opened` or `resolved`), and any "
-            "other fields that the loop has in state.json.",
+            "`reopened` (times), `by` (the agent that opened it, or null), `proposed` (why the "
+            "agent proposes to resolve it, or null), `history` (`ts`, and `opened` or "
+            "`resolved`), and any other fields that the loop has in state.json.",
             "resolved": "Recently resolved loops, each with `id`, `reason` and `resolved_date`.",
         },
     ),

@@ -40,6 +40,7 @@ ALLOWED = {
     "policy/redact/*:*": "shapes of secrets, fitted together with the patterns beside them",
     "__main__.py:UNSUPPORTED": "exit code",
     "cli/main.py:*": "exit codes",
+    "mcp/messages.py:*": "error codes of JSON-RPC",
     "cli/output_file.py:_FOR_ALL": "permission bits of a file",
     "cli/reports/ui_command.py:_LARGEST_PORT": "port numbers of TCP",
     "web/page_links.py:_TOKEN_BYTES": "256 bits, which cannot be guessed",

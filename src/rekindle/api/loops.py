@@ -7,6 +7,7 @@ from rekindle.api.agent_store import read_known
 from rekindle.documents.events import LoopAdded, LoopResolved
 from rekindle.documents.state import OpenLoop, Resolution
 from rekindle.policy.projection import open_loops as policy
+from rekindle.policy.projection.proposals import find_claim
 from rekindle.system import clock
 
 if TYPE_CHECKING:
@@ -47,6 +48,12 @@ class AgentLoops:
             NotFoundError: There is no such loop.
         """
         return policy.require_loop(read_known(self._home.store, self._agent).loops, loop)
+
+    def claim(self, loop: str) -> str:
+        """Return why the agent proposes to resolve an open loop, or "" if it does not."""
+        known = read_known(self._home.store, self._agent)
+        claim = find_claim(known.proposals, policy.require_loop(known.loops, loop))
+        return claim.text if claim else ""
 
     def open(self, loop: str, text: str, *, take_over: bool = False) -> LoopChange:
         """Open a loop. If it exists, change its text or reopen it."""

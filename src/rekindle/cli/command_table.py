@@ -157,6 +157,9 @@ COMMAND_GROUPS: dict[str, dict[str, CommandEntry]] = {
         "hooks": CommandEntry(
             "setup.hooks_command:hooks", "Let an agent CLI report its sessions to Rekindle."
         ),
+        "mcp": CommandEntry(
+            "setup.mcp_command:mcp", "Serve an agent's notes to its CLI, for the agent's own use."
+        ),
         "adopt": CommandEntry(
             "setup.adopt_command:adopt", "Import the state of another agent loop."
         ),

@@ -12,6 +12,7 @@ VERBS = (
     *(
         "Add",
         "Answer",
+        "Serve",
         "Check",
         "Continue",
         "Find",

@@ -50,10 +50,17 @@ def loops(context: click.Context, agent: str | None, as_json: bool) -> None:
         return
     handle = open_handle(agent)
     opened, resolved = handle.loops.list(), handle.loops.resolved()
+    claims = {loop.id: handle.loops.claim(loop.id) for loop in opened}
     if as_json:
         print_json(
             {
-                "open": [_make_json(loop, handle.loops.history(loop.id)) for loop in opened],
+                "open": [
+                    {
+                        **_make_json(loop, handle.loops.history(loop.id)),
+                        "proposed": claims[loop.id] or None,
+                    }
+                    for loop in opened
+                ],
                 "resolved": [
                     {
                         "id": resolution.id,
@@ -70,6 +77,9 @@ def loops(context: click.Context, agent: str | None, as_json: bool) -> None:
     for loop in opened:
         age = style_text("  stale" if loop.stale else "", fg="yellow")
         echo(style_text(loop.id, bold=True), f"  since {loop.added}", age, f"\n  {loop.text}")
+        if claims[loop.id]:
+            echo(f"  The agent proposes to resolve it: {claims[loop.id]}")
+            echo(f"  → rekindle resolve {loop.id} REASON")
     for resolution in resolved:
         echo(
             style_text(
@@ -133,6 +143,7 @@ def _make_json(loop: OpenLoop, history: Loop) -> dict[str, Any]:
         "added": loop.added,
         "stale": loop.stale,
         "reopened": history.times_reopened,
+        "by": history.opened_by or None,
         "history": [
             {"ts": mark.ts, "resolved" if mark.closes else "opened": mark.text}
             for mark in history.marks

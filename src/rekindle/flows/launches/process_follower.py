@@ -33,6 +33,7 @@ from rekindle.flows.launches.repetition_watch import RepetitionWatch
 from rekindle.flows.launches.report_delay import ReportDelay
 from rekindle.flows.launches.spend_meter import SpendMeter
 from rekindle.flows.launches.transcript_turns import TranscriptTurns
+from rekindle.flows.operator.ask_operator import QuestionAsker
 from rekindle.flows.supervisor_ports import AgentSpec, SupervisorPorts, TroubleReport
 from rekindle.policy.projection.projection import Projection
 from rekindle.policy.settings.runtime_settings import STOP_SECONDS
@@ -81,6 +82,7 @@ class ProcessFollower:
         self._asked_at = 0.0
         self._looked_at = world.elapsed()
         self._delay = ReportDelay(agent, world)
+        self._asker = QuestionAsker(agent, world)
         self._hang = HangWatch(origin, agent, world, child, watched)
         self._reporter = OutputReporter(agent, world, watched)
         self._turns = TranscriptTurns(agent, watched, meter)
@@ -269,6 +271,7 @@ class ProcessFollower:
         """
         try:
             projection = self._delay.read_waiting(self._meter.spent()) or self._fold_inbox()
+            self._asker.ask_proposed_questions(projection)
         except (TamperedLogError, LogMissingError, FencedError, ForeignOwnerError) as error:
             self._end_process(LaunchExit("interrupted", str(error)))
             return

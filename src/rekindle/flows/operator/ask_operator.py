@@ -52,6 +52,22 @@ class QuestionAsker:
         if lines:
             self._ports.notify("permission", "\n".join(lines))
 
+    def ask_proposed_questions(self, projection: Projection) -> None:
+        """Ask what the agent proposed to ask, and notify the operator."""
+        terms = self.make_question_terms()
+        if not questions.ask_proposed(projection, terms):
+            return
+        with self._ports.store.writer(self._agent.name, wait=STOP_SECONDS) as writer:
+            writer.fold()
+            new_questions = questions.ask_proposed(writer.projection, terms)
+            if not new_questions:
+                return
+            # Reserve the number first, so that no other question gets the same id after a crash.
+            self._ports.store.keep_question_number(self._agent.name, new_questions[-1].number)
+            writer.append(*new_questions)
+        lines = [f"{question.text}\n→ {_find_command(question)}" for question in new_questions]
+        self._ports.notify("question", "\n".join(lines))
+
     def report_refused_calls(
         self,
         refused: Sequence[RefusedCall],

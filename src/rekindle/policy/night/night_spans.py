@@ -9,7 +9,7 @@ from rekindle.documents import events
 from rekindle.documents.events import AnyEvent, Event, UnknownEvent
 from rekindle.documents.screens.agent_night import NightSpan, SpanLane
 from rekindle.policy.exits import explain_reasons
-from rekindle.policy.operator.questions import PERMISSION, is_still_relevant
+from rekindle.policy.operator.questions import NEVER_BLOCKING, is_still_relevant
 from rekindle.policy.supervision import run_moves
 from rekindle.policy.supervision.run_moves import RunState
 
@@ -105,7 +105,7 @@ class _SpanReader:
         if not self._run.is_safe:
             self._close("safe", event)
         for question in [*self._questions.values()]:
-            if question.about != PERMISSION and not is_still_relevant(self._run, question):
+            if question.about not in NEVER_BLOCKING and not is_still_relevant(self._run, question):
                 self._close_question(question.question, event)
 
     def _close_question(self, question: str, event: Event) -> None:

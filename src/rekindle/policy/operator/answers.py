@@ -22,6 +22,8 @@ from rekindle.formats.identifiers import to_one_line
 from rekindle.policy.exits import explain_reasons, stop_reasons
 from rekindle.policy.exits.stop_reasons import STOP_REASONS
 from rekindle.policy.operator.questions import (
+    ASKED,
+    ASKED_CHOICES,
     DEADLINE,
     PERMISSION,
     PERMISSION_CHOICES,
@@ -61,6 +63,7 @@ ANSWERS: dict[str, AnswerRow] = {
     "deny": AnswerRow(
         "note", "refuses a waiting call; tells the next cycle to continue without it"
     ),
+    "skip": AnswerRow("note", "tells the agent to decide without you"),
 }
 """Effect of each possible answer. `STOP_REASONS` lists the choices for each question."""
 DISPUTED = "disputed"
@@ -72,11 +75,16 @@ APPROVALS = ("allow", "accept", "retry")
 DENIALS = ("deny", "stop")
 require_same(
     ANSWERS,
-    {*PERMISSION_CHOICES, *(choice for row in STOP_REASONS.values() for choice in row.choices)},
+    {
+        *PERMISSION_CHOICES,
+        *ASKED_CHOICES,
+        *(choice for row in STOP_REASONS.values() for choice in row.choices),
+    },
 )
 _NOTES = {
     "allow": "It is allowed. If it is still refused, continue without it for now.",
     "deny": "It is denied. Do not try it again; find another way, or say what is missing.",
+    "skip": "It is left to you: decide yourself, and record the decision.",
 }
 
 
@@ -108,7 +116,11 @@ def make_answer(
     effect: AnswerEffect
     caps: dict[str, float] = {}
     text = _NOTES.get(choice, "")
-    if choice and choice not in {TEXT_ANSWER, RAISE_ANSWER}:
+    if question.about == ASKED and choice not in ANSWERS:
+        # The answer is one that the agent suggested, or the person's own words.
+        text, effect = choice or words, "note"
+        require_own_words(text)
+    elif choice and choice not in {TEXT_ANSWER, RAISE_ANSWER}:
         effect = ANSWERS_ABOUT.get((question.about, choice), ANSWERS[choice]).effect
     elif RAISE_ANSWER in question.choices and head.casefold() == "raise":
         caps = {str(question.request.get("unit")): _parse_amount(question, rest)}
@@ -194,6 +206,9 @@ def render_answer_command(question: QuestionAsked) -> str:
     """Return the command that answers a question, with a choice or a placeholder for text."""
     if question.about == PERMISSION:
         return f"rekindle approve {question.question}"
+    if question.about == ASKED:
+        # The agent wrote the choices, so none of them may become part of a command.
+        return explain_reasons.render_answer(question.question)
     return explain_reasons.render_answer(question.question, _find_first_answer(question))
 
 
@@ -201,6 +216,8 @@ def list_other_answers(question: QuestionAsked) -> tuple[str, ...]:
     """Return the possible answers that `render_answer_command` leaves out."""
     if question.about == PERMISSION:
         return (f"rekindle deny {question.question}",)
+    if question.about == ASKED:
+        return tuple(choice for choice in question.choices if choice != TEXT_ANSWER)
     first = _find_first_answer(question) or TEXT_ANSWER
     return tuple(choice for choice in question.choices if choice != first)
 

@@ -4,6 +4,7 @@ from typing import TypeVar
 
 import msgspec
 
+from rekindle.documents.events import LoopAdded, LoopResolved
 from rekindle.documents.events.event import Event
 
 T = TypeVar("T", bound=Event)
@@ -14,7 +15,8 @@ def sign_command(record: T, author: str) -> T:
 
     The command's own host states the author, so this is a record for honest users and no proof.
     """
-    if "by" not in record.__struct_fields__:
+    # The author of a loop is an agent. A person's loop has none.
+    if "by" not in record.__struct_fields__ or isinstance(record, LoopAdded | LoopResolved):
         return record
     return msgspec.structs.replace(record, by=author)
 

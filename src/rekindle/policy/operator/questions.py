@@ -6,6 +6,7 @@ which answers are accepted and what each of them does.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
+from itertools import islice
 from typing import Any, Literal
 
 import msgspec
@@ -22,6 +23,7 @@ from rekindle.policy.exits.stop_reasons import STOP_REASONS
 from rekindle.policy.projection.projection import Projection
 from rekindle.policy.supervision import budget
 from rekindle.policy.supervision.run_moves import RunState
+from rekindle.thresholds.proposal_limits import ASKED_OPEN, OPTION_CHARACTERS, OPTIONS
 from rekindle.thresholds.supervision import (
     QUESTION_CHARACTERS,
     QUESTIONS_A_LAUNCH,
@@ -35,6 +37,10 @@ QuestionState = Literal["open", "answered", "unanswered", "withdrawn"]
 """
 
 PERMISSION = "permission"
+ASKED = "asked"
+"""Reason of a question that the agent asked in its own words."""
+NEVER_BLOCKING = frozenset({PERMISSION, ASKED})
+"""Reasons of questions that stay open while the agent works."""
 BUDGET = "budget"
 WAITING = "waiting"
 DEADLINE = "deadline"
@@ -46,6 +52,14 @@ WAITING_CALL_PREFIX = "permission for a call that waits: "
 
 
 PERMISSION_CHOICES = ("allow", "deny")
+ASKED_CHOICES = ("TEXT", "skip")
+"""Choices of an agent's own question, after the answers that it suggests."""
+_RESERVED = frozenset(
+    choice.casefold()
+    for choices in (PERMISSION_CHOICES, ASKED_CHOICES, *(r.choices for r in STOP_REASONS.values()))
+    for choice in choices
+)
+"""Answers with a meaning for Rekindle, which an agent cannot suggest."""
 
 
 class QuestionTerms(msgspec.Struct, frozen=True):
@@ -135,6 +149,67 @@ def describe_call(tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
     return {"tool": tool, "arguments": _shorten_arguments(arguments)}
 
 
+def ask_proposed(projection: Projection, asking: QuestionTerms) -> list[QuestionAsked]:
+    """Return the questions that the agent proposed in this run, up to the limit of open ones."""
+    room = max(0, ASKED_OPEN - count_asked(projection, asking.now))
+    proposed = [each for each in list_proposed(projection) if each.seq][:room]
+    first = _find_last_number(projection, asking) + 1 if proposed else 0
+    return [
+        QuestionAsked(
+            ts=asking.now,
+            question=f"{projection.agent}-{number}",
+            number=number,
+            about=ASKED,
+            text=proposal.text,
+            choices=(*_select_options(proposal.choices), *ASKED_CHOICES),
+            default=ASKED_CHOICES[-1],
+            deadline=asking.deadline,
+        )
+        for number, proposal in enumerate(proposed, first)
+    ]
+
+
+def list_proposed(projection: Projection) -> list[events.ProposalMade]:
+    """Return the questions that the agent proposed in this run and that are not asked yet."""
+    proposed = [
+        proposal
+        for proposal in projection.proposals.values()
+        if proposal.about == "question"
+        and not 0 < proposal.seq < projection.run.began
+        and find_asked(projection, proposal.text) is None
+    ]
+    return sorted(proposed, key=lambda proposal: (proposal.seq, proposal.ts))
+
+
+def find_asked(projection: Projection, text: str) -> QuestionAsked | None:
+    """Return the question that the agent asked with this text in this run, or None."""
+    asked = [
+        question
+        for question in projection.questions.values()
+        if question.about == ASKED and question.text == text and question.seq > projection.run.began
+    ]
+    return max(asked, key=lambda question: question.seq, default=None)
+
+
+def count_asked(projection: Projection, now: datetime) -> int:
+    """Return how many of the agent's own questions are open."""
+    return sum(question.about == ASKED for question in list_open_questions(projection, now))
+
+
+def _select_options(options: Iterable[str]) -> list[str]:
+    """Return the suggested answers, without those that have a meaning for Rekindle."""
+    usable = (
+        option
+        for option in dict.fromkeys(to_one_line(option, OPTION_CHARACTERS) for option in options)
+        if option and option.casefold() not in _RESERVED and not _is_command(option)
+    )
+    return list(islice(usable, OPTIONS))
+
+
+def _is_command(option: str) -> bool:
+    return option.casefold().split()[0] == "raise"
+
+
 def _shorten_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments. If they are too long, keep their beginning and the file path."""
     encoded = msgspec.json.encode(arguments).decode()
@@ -200,7 +275,7 @@ def find_blocking_question(projection: Projection, now: datetime) -> QuestionAsk
     blocking = [
         question
         for question in list_open_questions(projection, now)
-        if question.about != PERMISSION
+        if question.about not in NEVER_BLOCKING
     ]
     return blocking[-1] if blocking else None
 
@@ -234,7 +309,7 @@ def find_question_state(
     answer = projection.answers.get(question.question)
     if answer is not None:
         return "unanswered" if answer.origin == DEADLINE else "answered"
-    if question.about != PERMISSION and not is_still_relevant(projection.run, question):
+    if question.about not in NEVER_BLOCKING and not is_still_relevant(projection.run, question):
         return "withdrawn"
     is_late = question.deadline is not None and now >= question.deadline
     return "unanswered" if is_late else "open"

@@ -178,16 +178,20 @@ class ProjectionFields(msgspec.Struct):
 
     @property
     def new_answers(self) -> list[LastAnswer]:
-        """Return the answers that people have given since the last cycle ended."""
+        """Return the answers that no ended cycle has received yet.
+
+        A cycle receives the answers that were recorded before its last fresh session started.
+        """
         last = self.last_ended_cycle
+        launches = sessions.select_cycle_launches(self.attempts, last.cycle) if last else {}
+        fresh = [launch.seq for launch in launches.values() if not launch.resumes]
+        received = max(fresh, default=last.seq if last else 0)
         recorded = [
             LastAnswer(answer.seq, answer.text, answer.asked)
             for answer in self.answers.values()
             if answer.text and answer.question not in self.permitted
         ]
-        return sorted(
-            answer for answer in (self.answer, *recorded) if answer.seq > (last.seq if last else 0)
-        )
+        return sorted(answer for answer in (self.answer, *recorded) if answer.seq > received)
 
     @property
     def waiting_messages(self) -> list[events.MessageSent]:

@@ -64,6 +64,15 @@ def refuse_any_agent(command: str) -> None:
         raise CalledByAgentError(command, folder.name)
 
 
+def find_launched_agent() -> Path | None:
+    """Return the folder of the agent whose launch started this process, or None.
+
+    This process's own environment does not count, because a file in the workspace may set it.
+    """
+    parents = launch_processes.list_ancestors()[1:]
+    return next(filter(None, map(_find_launched, parents)), None)
+
+
 def _find_callers(project: Path, agents: Collection[str], *, has_fleet: bool) -> Iterator[Path]:
     """Yield the folder of each of this project's agents that started this process."""
     lineage = launch_processes.list_ancestors()

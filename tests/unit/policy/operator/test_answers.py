@@ -123,3 +123,31 @@ def test_an_answer_of_the_longest_length_is_accepted_and_a_longer_one_refused():
     assert answers.make_answer(Projection("a"), asked, longest, NOON).text == longest
     with pytest.raises(AnswerError, match="is longer than 8,000 characters"):
         answers.make_answer(Projection("a"), asked, longest + "a", NOON)
+
+
+@pytest.mark.parametrize(
+    ("words", "choice", "text"),
+    [
+        ("postgres", "Postgres; rm -rf ~", None),
+        ("Postgres; rm -rf ~", "Postgres; rm -rf ~", "Postgres; rm -rf ~"),
+        ("Use both", "", "Use both"),
+        ("skip", "skip", "It is left to you: decide yourself, and record the decision."),
+    ],
+)
+def test_an_answer_to_the_agents_own_question_only_informs_it(words, choice, text):
+    """Neither a suggestion nor own words restart the agent, and no suggestion is in a command."""
+    asked = events.QuestionAsked(
+        ts=NOON,
+        seq=1,
+        question="a-1",
+        number=1,
+        about=questions.ASKED,
+        text="Which?",
+        choices=("Postgres; rm -rf ~", *questions.ASKED_CHOICES),
+        default="skip",
+    )
+    given = answers.make_answer(Projection("a"), asked, words, NOON)
+    assert given.effect == "note"
+    assert (given.choice, given.text) == ((choice, text) if text else ("", words))
+    assert answers.render_answer_command(asked) == 'rekindle answer a-1 "TEXT"'
+    assert answers.list_other_answers(asked) == ("Postgres; rm -rf ~", "skip")

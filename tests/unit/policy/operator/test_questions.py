@@ -25,6 +25,7 @@ from rekindle.policy.supervision.run_moves import (
     decide_next_move,
     is_new_run,
 )
+from rekindle.thresholds.proposal_limits import ASKED_OPEN
 from rekindle.thresholds.supervision import (
     QUESTIONS_A_LAUNCH,
     QUESTIONS_KEPT,
@@ -416,3 +417,38 @@ def test_a_fleet_judges_an_answer_as_the_writer_of_a_folder_does():
     after = agent_registry.record_commands(kept, lines)
     assert after.projection.answers["trades-1"].choice == "stop"
     assert after.projection.run.desired == "stopped"
+
+
+def propose_question(seq, text="Which one?", *options):
+    return events.ProposalMade(
+        ts=NOON, seq=seq, about="question", text=text, choices=options, by="a"
+    )
+
+
+def test_a_proposed_question_is_asked_once_with_safe_choices():
+    """An agent cannot offer an answer that has a meaning for Rekindle, and none blocks it."""
+    options = ("Postgres", "ALLOW", "stop", "raise 500", "Text", "", "Postgres", "b" * 99)
+    known = fold_events(Projection("a"), [propose_question(1, "Which one?", *options)])
+    terms = questions.QuestionTerms(NOON, float("inf"), last_number=lambda: 6)
+    [asked] = questions.ask_proposed(known, terms)
+    assert asked.question == "a-7"
+    assert asked.choices[:1] == ("Postgres",)
+    assert asked.choices[2:] == ("TEXT", "skip")
+    assert len(asked.choices[1]) <= 60
+    assert (asked.about, asked.default) == ("asked", "skip")
+    known = fold_events(known, [msgspec.structs.replace(asked, seq=2)])
+    assert questions.ask_proposed(known, terms) == []
+    assert questions.find_blocking_question(known, NOON) is None
+    assert questions.count_asked(known, NOON) == 1
+
+
+def test_no_more_questions_of_an_agent_are_open_than_the_limit():
+    """The rest is asked when there is room."""
+    known = fold_events(
+        Projection("a"), [propose_question(n, f"{n}?") for n in range(1, ASKED_OPEN + 4)]
+    )
+    terms = questions.QuestionTerms(NOON, float("inf"))
+    asked = questions.ask_proposed(known, terms)
+    assert [one.number for one in asked] == list(range(1, ASKED_OPEN + 1))
+    known = fold_events(known, [msgspec.structs.replace(one, seq=20 + one.number) for one in asked])
+    assert questions.ask_proposed(known, terms) == []

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from rekindle.documents import events
+from rekindle.policy.projection.fold import fold_events
 from rekindle.policy.projection.projection import LostEvents, Projection, prune_projection
 from rekindle.policy.stall.stall_response import LastAnswer
 from rekindle.policy.supervision.run_moves import OperatorCommand, RunState
@@ -73,3 +74,23 @@ def test_a_snapshot_has_the_newest_questions_and_their_answers():
     assert "a-1" not in small.questions
     assert len(small.questions) == QUESTIONS_KEPT
     assert small.answers.keys() == small.questions.keys()
+
+
+def test_an_answer_during_a_cycle_is_for_the_next_one():
+    """A cycle knows only the answers that were there before its last fresh session."""
+    happened = [
+        events.CycleStarted(ts=NOON, seq=1, cycle=1),
+        events.LaunchStarted(
+            ts=NOON, seq=3, launch="l", cycle=1, session="s", harness="h", boot=""
+        ),
+        events.LaunchStarted(
+            ts=NOON, seq=5, launch="m", cycle=1, session="s", harness="h", boot="", resumes=True
+        ),
+        events.CycleEnded(ts=NOON, seq=7, cycle=1),
+    ]
+    for seq, is_new in ((2, False), (4, True), (6, True), (8, True)):
+        answered = events.QuestionAnswered(
+            ts=NOON, seq=seq, question="a-1", effect="note", text="yes"
+        )
+        known = fold_events(Projection("a"), [*happened, answered])
+        assert [each.text for each in known.new_answers] == (["yes"] if is_new else []), seq
