@@ -22,6 +22,8 @@ from rekindle.policy.redact.redaction import Redaction
 from rekindle.thresholds.phone_limits import PHONE_CHARACTERS
 
 _LABELS = {"allow": "Allow once", "deny": "Deny"}
+_CALL_HASH, _WAITS_UNTIL = "call", "waits_until"
+"""Keys in the request of a call that waits for its answer."""
 _CUT = "… (cut: `rekindle questions {}` shows the rest)"
 
 
@@ -71,7 +73,7 @@ def digest_question(question: QuestionAsked) -> str:
 def make_question_message(asked: OpenQuestion, code: str, chat: PairedChat) -> PhoneMessage:
     """Return the message that asks a question, with buttons if the chat may answer."""
     question = asked.question
-    ending = [_render_deadline(question.default, question.deadline)]
+    ending = [_render_wait(question) or _render_deadline(question.default, question.deadline)]
     buttons: tuple[PhoneButton, ...] = ()
     if has_right(chat, "answer"):
         buttons = tuple(
@@ -84,8 +86,10 @@ def make_question_message(asked: OpenQuestion, code: str, chat: PairedChat) -> P
     head = f"{asked.project}/{asked.agent} asks ({question.question}):\n"
     tail = "\n\n" + "\n".join(filter(None, ending))
     body = question.text
-    if question.request:
-        body += f"\n{msgspec.json.encode(question.request).decode()}"
+    hidden = {_CALL_HASH, _WAITS_UNTIL}
+    request = {key: value for key, value in question.request.items() if key not in hidden}
+    if request:
+        body += f"\n{msgspec.json.encode(request).decode()}"
     body = asked.redaction.text(strip_invisible(body))
     text = cut_text(body, PHONE_CHARACTERS - len(head) - len(tail), _CUT.format(question.question))
     return PhoneMessage(f"{head}{text}{tail}", buttons)
@@ -106,6 +110,15 @@ def cut_text(text: str, limit: int = PHONE_CHARACTERS, mark: str = "…") -> str
 
 def _render_deadline(default: str, deadline: datetime | None) -> str:
     return f"Without an answer by {deadline:%Y-%m-%d %H:%M} UTC: {default}." if deadline else ""
+
+
+def _render_wait(question: QuestionAsked) -> str:
+    """Return how long a call waits, or "" if it does not wait."""
+    try:
+        until = datetime.fromisoformat(str(question.request[_WAITS_UNTIL]))
+    except (LookupError, ValueError):
+        return ""
+    return f"The call waits until {until:%H:%M:%S} UTC. A later answer counts for the next cycle."
 
 
 def _accepts_settings(question: QuestionAsked) -> bool:

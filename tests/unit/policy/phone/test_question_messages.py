@@ -9,6 +9,8 @@ import pytest
 from rekindle.documents.events import QuestionAsked
 from rekindle.documents.phone.phone_messages import PhoneButton
 from rekindle.documents.phone.phone_records import PairedChat
+from rekindle.policy.operator.asked_calls import AskedCall, ask_about_waiting_call
+from rekindle.policy.operator.questions import QuestionTerms
 from rekindle.policy.phone.question_messages import (
     OpenQuestion,
     cut_text,
@@ -18,6 +20,7 @@ from rekindle.policy.phone.question_messages import (
     make_question_message,
     render_open_question,
 )
+from rekindle.policy.projection.projection import Projection
 from rekindle.policy.redact.redaction import Redaction
 
 NOW = datetime(2026, 3, 1, 3, tzinfo=UTC)
@@ -73,6 +76,18 @@ def test_other_answers_are_given_as_a_reply():
     shown = message(changed(about="stalled", choices=("TEXT", "retry", "stop"), deadline=None))
     assert [button.label for button in shown.buttons] == ["Retry", "Stop"]
     assert shown.text.endswith("\n\nReply to this message to answer: TEXT.")
+
+
+def test_a_call_that_waits_says_how_long():
+    call = AskedCall(digest="0" * 64, tool="Bash", arguments={"command": "git push"}, about="push")
+    terms = QuestionTerms(NOW, 3600.0)
+    asked = ask_about_waiting_call(
+        Projection("trades"), call, "l1", NOW + timedelta(minutes=5), terms
+    )
+    shown = message(asked).text
+    assert "The call waits until 03:05:00 UTC. A later answer counts for the next cycle." in shown
+    assert '{"tool":"Bash","arguments":{"command":"git push"}}\n' in shown
+    assert "Without an answer" not in shown
 
 
 def test_a_long_call_is_cut_but_not_its_deadline():
