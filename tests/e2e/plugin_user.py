@@ -19,7 +19,13 @@ FIXTURES = {
 }
 HARNESSES = {"claude": "claude-code", "codex": "codex", "gemini": "gemini"}
 HEADLESS = {
-    "claude": ("-p", "--output-format", "stream-json", "--verbose", "--allowedTools=Bash"),
+    "claude": (
+        "-p",
+        "--output-format",
+        "stream-json",
+        "--verbose",
+        "--allowedTools=Bash,mcp__plugin_rekindle_rekindle",
+    ),
     "codex": (
         *("exec", "--json", "--skip-git-repo-check"),
         *("--disable", "plugin_discovery_prefetch"),  # offline it would wait for five seconds

@@ -12,11 +12,17 @@ import pytest
 from documented import blocks, is_shown, steps
 from e2e.plugin_user import FIXTURES, GUIDE, ROOT, PluginUser, read_block
 from e2e.sandbox import BANNER
-from loopback.script import Text
+from loopback.script import Text, ToolCall
 
 pytestmark = pytest.mark.timeout(600)
 FILES = ROOT / "src/rekindle/plugin_files"
 PROGRAMS = Path(sys.executable).parent
+CALLS = {
+    "claude": "mcp__plugin_rekindle_rekindle__propose_loop",
+    "codex": "mcp__rekindle__propose_loop",
+    "gemini": "mcp_rekindle_propose_loop",
+}
+"""The tool of the plugin's MCP server that opens a loop, as each CLI names it."""
 
 
 @pytest.fixture(scope="session")
@@ -61,12 +67,15 @@ def test_two_minutes(name, request, place, wheels, tmp_path):
     shown = person.run(add, keys="y\n")
     assert f"✓ {name}: plugin" in shown
     assert shown.count("rekindle.sh") > 3  # the commands that the person accepts
-    person.model.play(person.long_call(), Text("begun again"))
+    note = ToolCall(CALLS[name], {"id": "marker", "text": "Tend to the marker"})
+    person.model.play(person.long_call(), note, Text("begun again"))
     person.kill_in_tool_call(person.start_session("count the stars"))
     assert person.start_session("hello").wait() == 0
     told = person.told(1)
     assert told.count(BANNER) == 1
     assert "  Task: count the stars\n" in told
+    assert "notes that outlive this session" in json.dumps(person.model.log.main[1].body)  # skill
+    assert "  Tend to the marker\n" in person.run("rekindle loops")
     print(f"{name}: 3 commands, {time.monotonic() - begun:.1f} s")
 
     git = ["git", "-C", person.project, "status", "--porcelain"]
