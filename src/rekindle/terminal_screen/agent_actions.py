@@ -108,14 +108,14 @@ ACTIONS: dict[str, AgentAction] = {
     "approve": AgentAction(
         "y",
         "approve",
-        "The agent gets your permission for exactly this request.",
+        "You agree: allow, accept or retry, whichever the question offers.",
         lambda target: ["approve", target.item],
         _answer,
     ),
     "deny": AgentAction(
         "n",
         "deny",
-        "The request is refused.",
+        "You refuse: deny or stop, whichever the question offers.",
         lambda target: ["deny", target.item],
         _answer,
     ),

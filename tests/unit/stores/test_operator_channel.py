@@ -23,7 +23,7 @@ KINDS = {json.loads(line)["kind"]: line for line in LINES}
 """An example of every kind of event."""
 ALLOWED_KINDS = {
     *("session.started", "session.ended", "session.compacted", "prompt.submitted", "heartbeat"),
-    *("loop.added", "loop.resolved", "relay.proposed"),
+    *("loop.added", "loop.resolved", "relay.proposed", "proposal.made"),
 }
 FORGED_STATES = (b'{"seq":"x"}', b'{"run":{"desired":"running"}}', b"{}")
 
