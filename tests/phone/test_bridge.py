@@ -7,10 +7,15 @@ import pytest
 
 from phone.phone_world import ME
 from phone.telegram_double import Telegram
-from rekindle.errors import PhoneError
+from rekindle.api.home import Home
+from rekindle.api.trusted_homes import TrustedHomes
+from rekindle.errors import EngineError, PhoneError
 from rekindle.phone import bridge as bridges
+from rekindle.phone import bridge_projects
+from rekindle.phone.bridge_projects import BridgeProjects
 from rekindle.policy.operator.answers import make_answer
 from rekindle.stores.folders.phone_files import PhoneFiles
+from rekindle.wiring.access import trust_checks
 
 MINE = f"telegram:{ME}"
 
@@ -110,6 +115,37 @@ def test_an_unreadable_project_keeps_its_questions(desk, project, telegram):
     telegram.press(ME, "Allow once")
     desk.receive()
     assert project.answers() == {"trades-1": ("allow", MINE, "phone")}
+
+
+class TestFleets:
+    @pytest.fixture
+    def rows(self, project, monkeypatch):
+        """Move the project to a fleet, and return the calls that read it."""
+        with (project.path / "rekindle.yaml").open("a") as manifest:
+            manifest.write("fleet: {address: '127.0.0.1:9', tls: false}\n")
+        trust_checks.accept_folder(project.path)
+        calls = []
+
+        def read_rows(home):
+            calls.append(home)
+            raise EngineError("unreachable", "no answer", hint="try again")
+
+        monkeypatch.setattr(Home, "rows", read_rows)
+        return calls
+
+    def test_one_that_cannot_be_reached_is_not_tried_at_once_again(self, rows, monkeypatch):
+        """Each attempt delays the questions of all other projects."""
+        projects = BridgeProjects(TrustedHomes())
+        assert projects.read_questions() == projects.read_questions() == []
+        assert len(rows) == 1
+        monkeypatch.setattr(bridge_projects, "PHONE_FLEET_SECONDS", 0.0)
+        assert projects.read_questions() == []
+        assert len(rows) == 2
+
+    def test_it_is_read_even_shortly_after_the_host_has_started(self, rows, monkeypatch):
+        monkeypatch.setattr(bridge_projects, "PHONE_FLEET_SECONDS", float("inf"))
+        assert BridgeProjects(TrustedHomes()).read_questions() == []
+        assert len(rows) == 1
 
 
 class TestFailures:

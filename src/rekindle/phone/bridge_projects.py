@@ -30,7 +30,7 @@ class BridgeProjects:
     def __init__(self, homes: TrustedHomes) -> None:
         self._homes = homes
         self._lock = Lock()
-        self._fleets: dict[str, tuple[float, ProjectQuestions]] = {}
+        self._fleets: dict[str, tuple[float, ProjectQuestions | RekindleError]] = {}
 
     def list_homes(self) -> dict[str, Home]:
         """Return the projects that can be opened, by name."""
@@ -48,7 +48,9 @@ class BridgeProjects:
         readings = []
         for name, home in self.list_homes().items():
             try:
-                readings.append(self._read_project(name, home))
+                is_fleet = home.project.settings.fleet is not None
+                read = self._read_fleet if is_fleet else _read_project
+                readings.append(read(name, home))
             except RekindleError:
                 continue  # as above; the next check may succeed
         return readings
@@ -72,24 +74,35 @@ class BridgeProjects:
             return "it is not in the log anymore"
         return explain_closed(known, asked, clock.read_clock()) or "it was asked again"
 
-    def _read_project(self, name: str, home: Home) -> ProjectQuestions:
-        path, is_fleet = render_path(home.path), home.project.settings.fleet is not None
-        at, known = self._fleets.get(path, (0.0, ProjectQuestions(path, [])))
-        if is_fleet and time.monotonic() - at < PHONE_FLEET_SECONDS:
-            return known
-        now, redaction = clock.read_clock(), find_redaction(home)
-        reading = ProjectQuestions(
-            path,
-            [
-                OpenQuestion(path, name, row.agent, question, redaction)
-                for row in home.rows()
-                if row.open_questions
-                for question in list_open_questions(read_known(home.store, row.agent), now)
-            ],
-        )
-        if is_fleet:
-            self._fleets[path] = time.monotonic(), reading
-        return reading
+    def _read_fleet(self, name: str, home: Home) -> ProjectQuestions:
+        """Return the open questions, or the result of the last attempt if it is recent.
+
+        An attempt that fails can take long, and the other projects wait for it.
+        """
+        path = render_path(home.path)
+        at, result = self._fleets.get(path, (0.0, None))
+        if result is None or time.monotonic() - at >= PHONE_FLEET_SECONDS:
+            try:
+                result = _read_project(name, home)
+            except RekindleError as error:
+                result = error
+            self._fleets[path] = time.monotonic(), result
+        if isinstance(result, RekindleError):
+            raise result
+        return result
+
+
+def _read_project(name: str, home: Home) -> ProjectQuestions:
+    path, now, redaction = render_path(home.path), clock.read_clock(), find_redaction(home)
+    return ProjectQuestions(
+        path,
+        [
+            OpenQuestion(path, name, row.agent, question, redaction)
+            for row in home.rows()
+            if row.open_questions
+            for question in list_open_questions(read_known(home.store, row.agent), now)
+        ],
+    )
 
 
 def find_redaction(home: Home) -> Redaction:
