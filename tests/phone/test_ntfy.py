@@ -122,9 +122,13 @@ class TestSetup:
         assert len(topics) == 2
         assert {len(topic) for topic in topics} == {len("rekindle-") + 24}
 
-    def test_the_public_server_needs_a_token(self):
+    @pytest.mark.parametrize(
+        "server",
+        [None, "https://ntfy.sh/", "https://NTFY.sh", "https://ntfy.sh:443", "https://ntfy.sh."],
+    )
+    def test_the_public_server_needs_a_token(self, server):
         with pytest.raises(UsageError, match="everyone who learns a topic's name"):
-            set_up_service("ntfy", "", None)
+            set_up_service("ntfy", "", server)
 
     def test_a_refused_token_is_not_stored(self, ntfy):
         with pytest.raises(PhoneError, match="HTTP 403"):

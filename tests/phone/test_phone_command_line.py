@@ -83,6 +83,9 @@ def test_from_setup_to_the_first_answer(run, project, telegram):
         (["setup"], "two words\n", "this is not a token"),
         (["setup"], "1/2\n", "this is not a token"),
         (["setup", "--server", "http://example.org"], "1:a\n", "cannot be used"),
+        (["setup", "--server", "https://["], "1:a\n", "cannot be used"),
+        (["setup", "ntfy", "--server", "https://["], "1:a\n", "cannot be used"),
+        (["setup", "--server", "https://example.org:x"], "1:a\n", "cannot be used"),
         (["pair"], "", "no service with chats is set up"),
     ],
 )

@@ -43,14 +43,22 @@ def require_server(address: str) -> str:
     Raises:
         UsageError: It is not an address, or it would send the token unencrypted.
     """
-    parts = urlsplit(address)
-    is_safe = parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _LOOPBACK)
-    if not is_safe or not parts.hostname or parts.query or parts.username:
+    if not _is_safe(address):
         raise UsageError(
             "the server's address cannot be used",
             hint="use https://HOST, because other addresses would show the token to the network",
         )
     return address.rstrip("/")
+
+
+def _is_safe(address: str) -> bool:
+    try:
+        parts = urlsplit(address)
+        _ = parts.port  # raises ValueError if it is not a number
+    except ValueError:
+        return False
+    is_private = parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _LOOPBACK)
+    return is_private and bool(parts.hostname) and not parts.query and not parts.username
 
 
 @contextmanager

@@ -4,12 +4,13 @@ import base64
 import secrets
 from collections.abc import Mapping
 from typing import NamedTuple
+from urllib.parse import urlsplit
 
 import msgspec
 
 from rekindle.documents.phone.phone_records import ChatRight, PairedChat, PhoneSettings
 from rekindle.errors import NotFoundError, UsageError
-from rekindle.phone import ntfy, telegram
+from rekindle.phone import ntfy, service_calls, telegram
 from rekindle.phone.channels import open_channel
 from rekindle.policy.phone import pairing
 from rekindle.stores.folders.phone_files import PhoneFiles
@@ -52,7 +53,7 @@ def set_up_service(service: str, token: str, server: str | None) -> ServiceSetup
 
 
 def _choose_topics(settings: Mapping[str, str], before: Mapping[str, str]) -> dict[str, str]:
-    if not settings["token"] and settings.get("server", ntfy.SERVER) == ntfy.SERVER:
+    if not settings["token"] and _find_host(settings.get("server")) == _find_host(ntfy.SERVER):
         raise UsageError(
             "on the public server, everyone who learns a topic's name can read it",
             hint="paste an access token, or use --server with your own server",
@@ -61,6 +62,11 @@ def _choose_topics(settings: Mapping[str, str], before: Mapping[str, str]) -> di
         key: before.get(key) or f"rekindle-{secrets.token_hex(PHONE_CODE_BYTES)}"
         for key in ("topic", "reply_topic")
     }
+
+
+def _find_host(server: str | None) -> str:
+    address = service_calls.require_server(server or ntfy.SERVER)
+    return (urlsplit(address).hostname or "").rstrip(".")
 
 
 def _add_service(current: PhoneSettings, service: str, settings: dict[str, str]) -> PhoneSettings:
