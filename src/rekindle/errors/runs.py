@@ -124,7 +124,8 @@ class PhoneError(RekindleError):
         self, service: str, why: str, *, hint: str = "", retry_after: float | None = None
     ) -> None:
         super().__init__(
-            f"{service}: {why}", hint=hint or "check the network; the bridge tries again by itself"
+            f"{service}: {why}",
+            hint=hint or "check the network, then try again; a running bridge does so by itself",
         )
         self.retry_after = retry_after
         """Seconds after which the same call may succeed; None if it will fail again."""
