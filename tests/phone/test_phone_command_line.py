@@ -93,6 +93,26 @@ def test_wrong_input_is_explained(run, words, given, message):
     assert message in run(*words, given=given, code=2)
 
 
+def test_groups_and_persons_can_be_removed(run, desk):
+    for user in (ME, 7, 8):
+        desk.pair(-100123, user)
+    desk.pair(ME)
+    run("remove", "-100123/7")
+    told = run("status")
+    assert f"chat -100123, user {ME}:" in told
+    assert "user 7" not in told
+    run("remove", "-100123/7", code=7)
+    run("remove", "-100123")
+    assert "-100123" not in run("status")
+    assert f"chat {ME}, user {ME}:" in run("status")
+
+
+def test_without_a_network_the_user_tries_again(run, telegram):
+    telegram.close()
+    told = run("setup", "--server", telegram.url, given=f"{TOKEN}\n", code=17)
+    assert "check the network, then try again" in told
+
+
 def test_an_unknown_service_is_explained(run):
     assert "install its plugin" in run("setup", "pager", given="x\n", code=7)
 

@@ -101,7 +101,7 @@ def offer_pairing(right: ChatRight) -> PairingCode:
 
 
 def remove_named(name: str) -> None:
-    """Remove a chat by its id, or a service with its chats.
+    """Remove a chat by its id, one person in it by CHAT/USER, or a service with its chats.
 
     Raises:
         NotFoundError: There is neither a chat nor a service with this name.
@@ -109,7 +109,11 @@ def remove_named(name: str) -> None:
 
     def remove(current: PhoneSettings) -> PhoneSettings:
         channels = {key: value for key, value in current.channels.items() if key != name}
-        chats = tuple(chat for chat in current.chats if name not in {chat.chat, chat.channel})
+        chats = tuple(
+            chat
+            for chat in current.chats
+            if name not in {chat.channel, chat.chat, f"{chat.chat}/{chat.user}"}
+        )
         if (channels, chats) == (current.channels, current.chats):
             raise NotFoundError(
                 f"there is no chat or service {name!r}", hint="`rekindle phone status` lists them"

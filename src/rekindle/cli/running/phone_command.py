@@ -132,10 +132,17 @@ def status(as_json: bool) -> None:
         echo("Next: rekindle phone run")
 
 
-@phone.command(short_help="Remove a chat, or a service with its token.")
-@click.argument("name", metavar="CHAT|SERVICE")
+# The id of a group starts with a minus sign.
+@phone.command(
+    short_help="Remove a chat, or a service with its token.",
+    context_settings={"ignore_unknown_options": True},
+)
+@click.argument("name", metavar="CHAT|CHAT/USER|SERVICE")
 def remove(name: str) -> None:
-    """Remove a chat by its id, or a service with its token and its chats, at once."""
+    """Remove a chat, one person in a chat, or a service with its token and its chats, at once.
+
+    `rekindle phone status` lists the ids.
+    """
     from rekindle.phone.set_up import remove_named  # noqa: PLC0415 - keeps the start fast
 
     remove_named(name)
