@@ -304,6 +304,8 @@ class TestPairing:
         telegram.say(ME, f"/pair {code}")
         desk.receive()
         assert len(desk.files.read_settings().chats) == 1
+        assert [text[:25] for text in telegram.texts(STRANGER)] == ["This code is not valid, o"] * 5
+        assert telegram.texts(ME) == []
 
     def test_it_expires(self, desk, telegram):
         desk.pair(1)
