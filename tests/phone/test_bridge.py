@@ -49,6 +49,16 @@ def test_commands_cover_all_projects(desk, project, add_project, telegram):
     assert project.answers() == {}
 
 
+def test_many_questions_need_several_messages(desk, project, telegram):
+    desk.pair()
+    asked = [project.ask(text=f"{number}: {'long ' * 20}end") for number in range(12)]
+    replies = desk.ask_phone("/questions")
+    assert max(map(len, replies)) <= 700
+    lines = [line for reply in replies for line in reply.splitlines()]
+    assert [line.split(" ")[1] for line in lines] == [f"{each}:" for each in asked]
+    assert all(line.endswith("end") for line in lines)
+
+
 def test_stop_records_the_stop(desk, project, add_project, telegram):
     desk.pair(right="operate")
     add_project("books")

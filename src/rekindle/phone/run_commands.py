@@ -22,6 +22,7 @@ from rekindle.policy.phone.question_messages import (
     cut_text,
     digest_question,
     explain_refused_words,
+    join_lines,
     render_open_question,
 )
 from rekindle.thresholds.phone_limits import PHONE_MESSAGES
@@ -129,7 +130,7 @@ class CommandRunner:
             for project in self._projects.read_questions()
             for each in project.questions
         ]
-        return ["\n".join(lines) or "No open questions."]
+        return join_lines(lines) or ["No open questions."]
 
     def _stop(self, words: str) -> list[str]:
         found = self._find_agent(words)

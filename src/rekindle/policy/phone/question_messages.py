@@ -1,6 +1,7 @@
 """Compose the messages that ask a person on a phone, and check the answers that come back."""
 
 import hashlib
+from collections.abc import Iterable
 from datetime import datetime
 from typing import NamedTuple
 
@@ -99,6 +100,17 @@ def render_open_question(asked: OpenQuestion) -> str:
     """Return one line about an open question."""
     line = f"{asked.project}/{asked.agent} {asked.question.question}: {asked.question.text}"
     return asked.redaction.text(to_one_line(strip_invisible(line)))
+
+
+def join_lines(lines: Iterable[str]) -> list[str]:
+    """Return the lines in as few messages as possible. A line that is too long is cut."""
+    texts: list[str] = []
+    for line in map(cut_text, lines):
+        if texts and len(texts[-1]) + 1 + len(line) <= PHONE_CHARACTERS:
+            texts[-1] += f"\n{line}"
+        else:
+            texts.append(line)
+    return texts
 
 
 def cut_text(text: str, limit: int = PHONE_CHARACTERS, mark: str = "…") -> str:

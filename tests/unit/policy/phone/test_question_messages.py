@@ -16,6 +16,7 @@ from rekindle.policy.phone.question_messages import (
     cut_text,
     digest_question,
     explain_refused_words,
+    join_lines,
     list_choices,
     make_question_message,
     render_open_question,
@@ -140,6 +141,15 @@ def test_a_list_has_one_line_per_question():
     line = render_open_question(asked)
     assert line.startswith("shop/trades trades-3: a b ")
     assert SECRET not in line
+
+
+def test_lines_are_joined_up_to_the_limit():
+    assert join_lines([]) == []
+    assert join_lines(["a", "b", "c" * 696, "d" * 800]) == [
+        f"a\nb\n{'c' * 696}",
+        f"{'d' * 699}…",
+    ]
+    assert join_lines(["a", "b" * 699]) == ["a", "b" * 699]
 
 
 def test_a_text_is_cut_to_the_limit():
