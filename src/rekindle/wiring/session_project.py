@@ -37,6 +37,7 @@ def prepare_folder(place: Path, harness: str, home: Path) -> Path | None:
     project = config.make_project(folder, text)
     private = find_private_project(folder)
     private.make()
+    RekindleFolder(folder).make()  # refuses a link, before the folder is trusted
     accept_project(project)
     durable_files.replace_file(private.manifest, text.encode())
     open_store(project).create(name)

@@ -7,7 +7,9 @@ import pytest
 
 from rekindle import config
 from rekindle.cli import main
-from rekindle.wiring.access.trust_checks import accept_folder, is_trusted
+from rekindle.errors import UnsafePathError
+from rekindle.wiring import session_project
+from rekindle.wiring.access.trust_checks import accept_folder, is_trusted, list_trusted
 from rekindle.wiring.session_project import RECORD_VARIABLE, prepare_folder
 
 EVERY_SESSION = "claude-code"
@@ -67,10 +69,12 @@ def test_a_manifest_that_comes_later_is_not_trusted(home, monkeypatch, capsys):
     monkeypatch.chdir(folder)
     monkeypatch.delenv("REKINDLE_TRUST", raising=False)
     assert not is_trusted(folder)
+    assert folder not in list_trusted()
     assert main.run(["run"]) == 11
     assert "evil" not in capsys.readouterr().out
     accept_folder(folder)
     assert is_trusted(folder)
+    assert folder in list_trusted()
 
 
 def test_a_folder_whose_records_were_removed_is_set_up_again(home, monkeypatch):
@@ -107,6 +111,26 @@ def test_a_folder_that_came_with_files_of_rekindle_is_not_trusted(home):
     folder = home / "work/My Parser"
     (folder / ".rekindle").mkdir()
     assert prepare(folder, home) is None
+    assert not is_trusted(folder)
+
+
+@pytest.mark.parametrize("name", [".rekindle", "rekindle.yaml"])
+def test_a_link_to_nowhere_is_not_trusted(name, home, tmp_path):
+    """A cloned repository could bring it, and fill its target later."""
+    folder = home / "work/My Parser"
+    (folder / name).symlink_to(tmp_path / "later")
+    assert prepare(folder, home) is None
+    assert not is_trusted(folder)
+    assert not (tmp_path / "later").exists()
+
+
+def test_a_folder_that_cannot_be_set_up_is_not_trusted(home, tmp_path, monkeypatch):
+    """A link that appears after the check is refused before the trust is recorded."""
+    folder = home / "work/My Parser"
+    (folder / ".rekindle").symlink_to(tmp_path / "later")
+    monkeypatch.setattr(session_project, "has_anything_to_trust", lambda folder: False)
+    with pytest.raises(UnsafePathError):
+        prepare(folder, home)
     assert not is_trusted(folder)
 
 

@@ -6,7 +6,6 @@ identifies it by path, device and inode, so another folder at the same path is n
 """
 
 import os
-from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,6 @@ import msgspec
 
 from rekindle.errors import (
     DocumentError,
-    StoreError,
     translate_os_errors,
 )
 from rekindle.formats import json_codec
@@ -107,16 +105,6 @@ def read_recorded_identity(project: PrivateProject) -> tuple[int, int] | None:
     """Return the device and inode that the folder had when the user trusted it."""
     record: TrustRecord | None = _read_record(project.record, TrustRecord)
     return (record.device, record.inode) if record else None
-
-
-def list_trusted(now: datetime) -> list[Path]:
-    """Return the trusted folders that have not been replaced."""
-    folders = []
-    for folder in list_recorded():
-        with suppress(StoreError):  # the folder is gone, or its disk is not mounted
-            if is_trusted(private_files.find_private_project(folder), now):
-                folders.append(folder)
-    return folders
 
 
 def remove_replaced(project: PrivateProject, now: datetime) -> None:

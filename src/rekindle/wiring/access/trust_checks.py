@@ -1,13 +1,14 @@
 """Check whether the user trusts a project's folder and has accepted its settings."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from rekindle import config
 from rekindle.config import Project
 from rekindle.documents.manifest import MANIFEST_FILE, Manifest
 from rekindle.documents.manifest_pipelines import PromptFile
-from rekindle.errors import UnacceptedError, UntrustedError
+from rekindle.errors import StoreError, UnacceptedError, UntrustedError
 from rekindle.policy.redact.redaction import Redaction
 from rekindle.policy.settings import consent, used_personas
 from rekindle.policy.settings.consent import (
@@ -30,11 +31,12 @@ _CHANGED = "changed without a command from you"
 def has_anything_to_trust(folder: Path) -> bool:
     """Return whether a folder has a manifest, or a .rekindle folder that a plugin did not create.
 
-    A plugin's manifest is outside the folder.
+    A plugin's manifest is outside the folder. A link counts even if its target does not exist yet.
     """
-    if (folder / MANIFEST_FILE).exists():
+    if durable_files.path_exists(folder / MANIFEST_FILE):
         return True
-    return RekindleFolder(folder).path.exists() and not config.has_private_manifest(folder)
+    own = RekindleFolder(folder).path
+    return durable_files.path_exists(own) and not config.has_private_manifest(folder)
 
 
 def is_trusted(folder: Path) -> bool:
@@ -50,8 +52,13 @@ def is_trusted(folder: Path) -> bool:
 
 
 def list_trusted() -> list[Path]:
-    """Return the folders that the user trusts on this host."""
-    return trust_records.list_trusted(clock.read_clock())
+    """Return the folders that the user trusts on this host, without those that were replaced."""
+    folders = []
+    for folder in trust_records.list_recorded():
+        with suppress(StoreError):  # the folder is gone, or its disk is not mounted
+            if is_trusted(folder):
+                folders.append(folder)
+    return folders
 
 
 def require_trust(folder: Path) -> None:
