@@ -39,12 +39,6 @@ a skill, so that the agent can read and propose entries itself. See [the
 guide]({address}/blob/main/docs/guides/plugins.md) for what is recorded and where, and how to remove
 it.
 """
-MCP_BY_PATH = (
-    'PATH="$HOME/.local/bin:$PATH"; command -v rekindle >/dev/null || {'
-    " echo 'Rekindle is not installed: install it with: uv tool install rekindle-agents' >&2;"
-    " exit 127; }; exec rekindle mcp"
-)
-"""Codex does not tell an MCP server where the plugin is."""
 
 
 def list_files() -> dict[Path, str]:
@@ -104,7 +98,8 @@ def _list_claude() -> dict[str, str]:
 
 def _list_codex() -> dict[str, str]:
     paths = {"skills": "./skills", "mcpServers": "./.mcp.json", "hooks": "./hooks/hooks.json"}
-    server = {"command": "sh", "args": ["-c", MCP_BY_PATH]}
+    # Codex does not tell an MCP server where the plugin is, so this is the text of the shim.
+    server = {"command": "sh", "args": ["-c", (FILES / SHIM).read_text("utf-8"), NAME, "mcp"]}
     return {
         ".codex-plugin/plugin.json": _render({**ABOUT, **paths}),
         ".mcp.json": _render({"mcpServers": {NAME: server}}),

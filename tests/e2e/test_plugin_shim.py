@@ -26,9 +26,9 @@ def make_program(path: Path, says: str) -> None:
     path.chmod(0o755)
 
 
-def run(home, *words, path="/usr/bin:/bin", cwd=None, **environment):
+def run(home, *words, path="/usr/bin:/bin", cwd=None, argv=None, **environment):
     return subprocess.run(
-        ["/bin/sh", SHIM, *words],
+        argv or ["/bin/sh", SHIM, *words],
         env={"PATH": path, "HOME": str(home), **environment},
         cwd=cwd or home / "project",
         input="payload\n",
@@ -39,15 +39,12 @@ def run(home, *words, path="/usr/bin:/bin", cwd=None, **environment):
 
 
 def test_it_finds_rekindle_in_the_usual_places(home, tmp_path):
-    """The named program comes first, then the user's programs, then the PATH."""
+    """The user's own programs come first, then the PATH."""
     make_program(tmp_path / "on path/rekindle", "path")
     assert run(home, "mcp", path=f"/bin:{tmp_path}/on path").stdout == "path mcp\npayload\n"
     make_program(home / ".local/bin/rekindle", "user")
     found = run(home, *START, path=f"{tmp_path}/on path:/bin")
     assert found.stdout == f"user {' '.join(START)}\npayload\n"
-    make_program(tmp_path / "named/rekindle", "named")
-    named = {"REKINDLE_BIN": f"{tmp_path}/named/rekindle"}
-    assert run(home, "mcp", **named).stdout == "named mcp\npayload\n"
 
 
 def test_it_does_not_run_a_program_of_the_session_s_folder(home):
@@ -57,6 +54,35 @@ def test_it_does_not_run_a_program_of_the_session_s_folder(home):
     path = f"{home}/project/.venv/bin:.:{home}/project:/bin"
     assert run(home, "mcp", path=path).returncode == 127
     assert "planted" not in run(home, *START, path=path).stdout
+
+
+@pytest.mark.parametrize("is_inline", [False, True], ids=["shim", "codex server"])
+@pytest.mark.parametrize(
+    "entry", ["project/bin", "project/sub/../bin", "elsewhere/../project/bin", "link/bin"]
+)
+def test_it_does_not_run_a_program_of_the_repository(entry, is_inline, home):
+    """The session is below the repository's top, and the PATH hides where the program is."""
+    make_program(home / "project/bin/rekindle", "planted")
+    for folder in ("project/.git", "project/sub/deep/.git", "elsewhere"):
+        (home / folder).mkdir(parents=True)  # an agent can create a repository in a repository
+    (home / "link").symlink_to(home / "project")
+    environment = {"path": f"{home}/{entry}:/bin", "REKINDLE_BIN": f"{home}/{entry}/rekindle"}
+    argv = read_codex_server() if is_inline else None
+    for cwd in (home / "project/sub/deep", home / "link/sub"):
+        assert run(home, "mcp", cwd=cwd, argv=argv, **environment).returncode == 127
+    moved = {"CLAUDE_PROJECT_DIR": f"{home}/project/sub"}  # after `cd` in a session
+    assert run(home, "mcp", cwd=home, argv=argv, **moved, **environment).returncode == 127
+
+
+def test_codex_s_server_finds_rekindle_like_the_shim(home):
+    """Codex does not tell the server where the plugin is, so it cannot call the shim."""
+    make_program(home / ".local/bin/rekindle", "user")
+    assert run(home, argv=read_codex_server()).stdout == "user mcp\npayload\n"
+
+
+def read_codex_server() -> list[str]:
+    servers = json.loads((SHIM.parents[1] / "codex/.mcp.json").read_text())["mcpServers"]
+    return [servers["rekindle"]["command"], *servers["rekindle"]["args"]]
 
 
 def test_in_the_home_folder_the_user_s_programs_are_used(home):

@@ -18,18 +18,34 @@ if [ "$1" = hook ]; then
   esac
 fi
 
-# A program in the session's folder is not used, because the agent could have written it. That
-# does not help in the home folder, which contains the user's own programs.
-session=$PWD
-case $HOME/ in
-"$PWD"/*) session=/nowhere ;;
-esac
+# A program in the session's folder or in the outermost git repository around it is not used, because
+# the agent could have written it. The home folder also contains the user's own programs.
+unset CDPATH
+home=${HOME:+$(cd -P "$HOME" 2>/dev/null && pwd -P)}
+find_workspace() {
+  workspace=/nowhere
+  folder=$(cd -P "$1" 2>/dev/null && pwd -P)
+  while [ -n "$folder" ]; do
+    case $home/ in
+    "$folder"/*) break ;;
+    esac
+    if [ "$workspace" = /nowhere ] || [ -e "$folder/.git" ]; then workspace=$folder; fi
+    folder=${folder%/*}
+  done
+}
+find_workspace .
+session=$workspace
+find_workspace "${CLAUDE_PROJECT_DIR:-${GEMINI_PROJECT_DIR:-.}}"
 set -f
 IFS=:
-for folder in ${REKINDLE_BIN:+"${REKINDLE_BIN%/*}"} "$HOME/.local/bin" $PATH /opt/homebrew/bin /usr/local/bin; do
+for folder in "$HOME/.local/bin" $PATH /opt/homebrew/bin /usr/local/bin; do
+  case $folder in
+  /*) folder=$(cd -P "$folder" 2>/dev/null && pwd -P) || continue ;;
+  *) continue ;;
+  esac
   case $folder/ in
-  "$session"/*) ;;
-  /*) [ -x "$folder/rekindle" ] && exec "$folder/rekindle" "$@" ;;
+  "$session"/* | "$workspace"/*) ;;
+  *) [ -x "$folder/rekindle" ] && exec "$folder/rekindle" "$@" ;;
   esac
 done
 
