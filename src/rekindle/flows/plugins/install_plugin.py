@@ -74,16 +74,16 @@ def install_plugin(place: PluginPlace) -> bool:
     Raises:
         AgentError: The CLI did not install it.
     """
-    if _find_installed(place) is not None:
-        remove_plugin(place)
+    remove_plugin(place)  # also the rest of an installation that was interrupted
     before = _read_settings(place)
-    for words in place.cli.make_install(str(place.folder)):
-        place.program.run(words)
-    if _find_installed(place) is None:
-        raise AgentError(
-            f"{place.cli.title} did not install the plugin",
-            hint=f"run `{_render_command(place)}` to see why",
-        )
+    _write_record(place, settings_copy.make_copy(before, before))
+    try:
+        _run_install(place)
+    except AgentError:
+        with suppress(RekindleError):  # `remove` can repeat it, because the record is still there
+            _write_record(place, settings_copy.make_copy(before, _read_settings(place)))
+            remove_plugin(place)
+        raise
     is_trusted = True
     if place.has_hook_trust:
         with suppress(AgentError):  # an older Codex has other methods
@@ -91,6 +91,16 @@ def install_plugin(place: PluginPlace) -> bool:
             is_trusted = codex_trust.trust_hooks(place.program, place.list_hook_commands())
     _write_record(place, settings_copy.make_copy(before, _read_settings(place)))
     return is_trusted
+
+
+def _run_install(place: PluginPlace) -> None:
+    for words in place.cli.make_install(str(place.folder)):
+        place.program.run(words)
+    if _find_installed(place) is None:
+        raise AgentError(
+            f"{place.cli.title} did not install the plugin",
+            hint=f"run `{_render_command(place)}` to see why",
+        )
 
 
 def remove_plugin(place: PluginPlace) -> bool:

@@ -24,6 +24,9 @@ with (own / "calls").open("a") as calls:
 if (own / "broken").exists():
     sys.exit("Warning: a line\\nThe extension is not allowed.")
 if sys.argv[2] == "link":
+    (own / "trustedFolders.json").write_text('{{"rekindle": 1}}')
+    if (own / "half").exists():
+        sys.exit("The disk is full.")
     extension.mkdir(parents=True)
     metadata = {{"source": sys.argv[3], "type": "link"}}
     (extension / ".gemini-extension-install.json").write_text(json.dumps(metadata))
@@ -33,6 +36,7 @@ elif sys.argv[2] == "uninstall":
     if not os.path.exists(metadata["source"]):
         sys.exit("Extension not found.")
     shutil.rmtree(extension)
+    (own / "trustedFolders.json").write_text("{{}}")
     (own / "extensions/extension-enablement.json").write_text("{{}}")
 """
 
@@ -102,6 +106,38 @@ def test_a_refusal_of_the_cli_is_shown(home, place):
         flow.install_plugin(place)
     assert caught.value.hint
     assert not place.record.exists()
+
+
+def test_a_failed_installation_leaves_no_trace(home, place):
+    """Its first half is undone, and a retry does not take it for the user's settings."""
+    (home / ".gemini/trustedFolders.json").write_text('{"mine":  1}')
+    before = list_files(home)
+    (home / ".gemini/half").touch()
+    with pytest.raises(AgentError, match="The disk is full"):
+        flow.install_plugin(place)
+    (home / ".gemini/half").unlink()
+    assert list_files(home) == before
+    flow.install_plugin(place)
+    flow.remove_plugin(place)
+    assert list_files(home) == before
+
+
+def test_an_interrupted_installation_can_be_removed(home, place, monkeypatch):
+    """The record is there before the CLI changes anything."""
+    run = type(place.program).run
+
+    def interrupt(program, words):
+        run(program, words)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(place.program), "run", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            flow.install_plugin(place)
+    assert place.record.exists()
+    assert flow.remove_plugin(place)
+    assert not place.record.exists()
+    assert (home / ".gemini/trustedFolders.json").read_text() == "{}"
 
 
 def test_uninstall_removes_the_plugin_first(home, place, capsys):
