@@ -12,7 +12,6 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from rekindle.errors import RekindleError
 from rekindle.hook.session_agent import read_variable
 from rekindle.system.files import durable_files, hook_program
 from rekindle.wiring.session_project import prepare_folder
@@ -24,17 +23,17 @@ REMEMBERED = Path(".local", "state", "rekindle", "plugin-hook")
 def main(words: list[str]) -> None:
     if {"REKINDLE_LAUNCH", "REKINDLE_ONE_SHOT"} & set(os.environ):
         return  # a supervisor's launch has its own hooks
-    harness, event = words
-    with suppress(RekindleError, OSError):
+    with suppress(Exception):
+        harness, event = words
         hook_program.provide_program()
         program = str(hook_program.find_hook_path())
         home = Path.home()
         if event.startswith("SessionStart"):
-            with suppress(RekindleError, OSError):
+            with suppress(Exception):
                 place = Path(read_variable(harness, "PROJECT_DIR") or ".")
                 if folder := prepare_folder(place, harness, home):
                     _tell_user(folder)
-            with suppress(RekindleError, OSError):
+            with suppress(Exception):
                 _remember(home / REMEMBERED, program)
         os.execv(sys.executable, [sys.executable, "-I", "-S", program, harness, event])  # noqa: S606 - our own program, no shell
 
