@@ -80,6 +80,17 @@ def test_a_code_can_carry_words(asked, project, ntfy):
     assert project.answers("docs") == {"docs-1": ("use sqlite", "ntfy:news", "phone")}
 
 
+def test_choices_without_a_button_are_named(asked, project, ntfy):
+    """The service shows three buttons."""
+    choices = ("MySQL", "PostgreSQL", "SQLite", "DuckDB", "TEXT", "skip")
+    project.ask("docs", about="asked", choices=choices, default="skip")
+    asked.send()
+    message = ntfy.messages["news"][-1]
+    assert [each["label"] for each in message["actions"]] == ["MySQL", "PostgreSQL", "SQLite"]
+    assert message["message"].endswith("\nOther choices, on the computer: DuckDB, Skip.")
+    assert "Reply" not in message["message"]
+
+
 def test_it_continues_after_the_last_reply(asked, project, ntfy):
     project.ask("docs")
     asked.send()

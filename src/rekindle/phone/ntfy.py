@@ -63,7 +63,10 @@ class NtfyChannel:
             }
             for button in message.buttons[:_BUTTONS]
         ]
-        body = {"topic": chat, "title": "Rekindle", "message": message.text, "actions": actions}
+        text = message.text
+        if others := [button.label for button in message.buttons[_BUTTONS:]]:
+            text += f"\nOther choices, on the computer: {', '.join(others)}."
+        body = {"topic": chat, "title": "Rekindle", "message": text, "actions": actions}
         try:
             sent = service_calls.call(NAME, self._server, body, self._headers)
         except ServiceError as error:

@@ -1,7 +1,7 @@
 """Compose the messages that ask a person on a phone, and check the answers that come back."""
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import NamedTuple
 
@@ -22,7 +22,12 @@ from rekindle.policy.phone.chat_rights import has_right
 from rekindle.policy.redact.redaction import Redaction
 from rekindle.thresholds.phone_limits import PHONE_CHARACTERS
 
-_LABELS = {"allow": "Allow once", "deny": "Deny"}
+_LABELS = {"allow": "Allow once"}
+_WITHOUT_BUTTON = {
+    TEXT_ANSWER: "in your own words",
+    RAISE_ANSWER: "with `raise` and the new limit, such as `raise 20`",
+}
+"""How a person gives the answers that no button can give."""
 _CALL_HASH, _WAITS_UNTIL = "call", "waits_until"
 """Keys in the request of a call that waits for its answer."""
 _CUT = "… (cut: `rekindle questions {}` shows the rest)"
@@ -78,12 +83,10 @@ def make_question_message(asked: OpenQuestion, code: str, chat: PairedChat) -> P
     buttons: tuple[PhoneButton, ...] = ()
     if has_right(chat, "answer"):
         buttons = tuple(
-            PhoneButton(_LABELS.get(choice, choice.capitalize()), f"{code}.{number}")
+            PhoneButton(_render_label(choice, asked.redaction), f"{code}.{number}")
             for number, choice in enumerate(list_choices(question))
         )
-        if len(buttons) < len(question.choices):
-            other = [choice for choice in question.choices if choice not in list_choices(question)]
-            ending.append(f"Reply to this message to answer: {', '.join(other)}.")
+        ending += _explain_other_answers(question, chat)
     head = f"{asked.project}/{asked.agent} asks ({question.question}):\n"
     tail = "\n\n" + "\n".join(filter(None, ending))
     body = question.text
@@ -118,6 +121,25 @@ def cut_text(text: str, limit: int = PHONE_CHARACTERS, mark: str = "…") -> str
     if len(text) <= limit:
         return text
     return f"{text[: max(0, limit - len(mark))].rstrip()}{mark}"
+
+
+def _render_label(choice: str, redaction: Redaction) -> str:
+    words = redaction.text(strip_invisible(choice))
+    return _LABELS.get(choice) or words[:1].upper() + words[1:]
+
+
+def _explain_other_answers(question: QuestionAsked, chat: PairedChat) -> Iterator[str]:
+    """Yield how the chat gives each answer that has no button, or why it may not."""
+    for choice in question.choices:
+        if choice in list_choices(question):
+            continue
+        if refused := explain_refused_words(question, choice, chat):
+            yield refused
+        elif chat.user:
+            yield f"Reply to this message to answer {_WITHOUT_BUTTON[choice]}."
+        else:  # the service does not know senders, so replies do not count
+            command = f"rekindle questions {question.question}"
+            yield f"Answer {_WITHOUT_BUTTON[choice]} on the computer: `{command}`."
 
 
 def _render_deadline(default: str, deadline: datetime | None) -> str:

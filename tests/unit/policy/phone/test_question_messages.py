@@ -40,13 +40,20 @@ PUSH = QuestionAsked(
 SECRET = "ghp_" + hashlib.sha256(b"a token").hexdigest()[:36]
 
 
-def chat(right="answer"):
-    return PairedChat("telegram", "42", "42", right, NOW)
+def chat(right="answer", user="42"):
+    return PairedChat("telegram", "42", user, right, NOW)
 
 
-def message(question=PUSH, right="answer"):
+def message(question=PUSH, right="answer", user="42"):
     asked = OpenQuestion("/shop", "shop", "trades", question, Redaction())
-    return make_question_message(asked, CODE, chat(right))
+    return make_question_message(asked, CODE, chat(right, user))
+
+
+def ending(**facts):
+    """Return the lines after the call and the buttons of a message."""
+    user, right = facts.pop("user", "42"), facts.pop("right", "answer")
+    shown = message(changed(deadline=None, request={}, **facts), right, user)
+    return shown.text.partition("\n\n")[2], [button.label for button in shown.buttons]
 
 
 def changed(**facts):
@@ -74,9 +81,38 @@ def test_a_chat_that_may_only_read_gets_no_buttons():
 
 
 def test_other_answers_are_given_as_a_reply():
-    shown = message(changed(about="stalled", choices=("TEXT", "retry", "stop"), deadline=None))
-    assert [button.label for button in shown.buttons] == ["Retry", "Stop"]
-    assert shown.text.endswith("\n\nReply to this message to answer: TEXT.")
+    assert ending(about="stalled", choices=("TEXT", "retry", "stop")) == (
+        "Reply to this message to answer in your own words.",
+        ["Retry", "Stop"],
+    )
+    assert ending(about="budget", choices=("raise AMOUNT", "stop"), right="operate") == (
+        "Reply to this message to answer with `raise` and the new limit, such as `raise 20`.",
+        ["Stop"],
+    )
+
+
+def test_only_permitted_answers_are_offered():
+    raising = ending(about="budget", choices=("raise AMOUNT", "stop"))
+    assert raising == ("This chat may not raise a budget.", ["Stop"])
+    words, labels = ending(about="settings", choices=("accept", "stop"), right="operate")
+    assert words == ("Settings are accepted only on the computer: rekindle answer trades-3 accept")
+    assert labels == ["Stop"]
+
+
+def test_a_service_without_senders_has_no_replies():
+    """Only codes count there, so the computer is the place for other words."""
+    words, labels = ending(about="stalled", choices=("TEXT", "stop"), user="")
+    assert words == "Answer in your own words on the computer: `rekindle questions trades-3`."
+    assert labels == ["Stop"]
+
+
+def test_a_label_keeps_the_words_of_its_choice():
+    choices = ("use PostgreSQL", "SQLite", f"\u202e{SECRET}", "TEXT", "skip")
+    _, labels = ending(about="asked", choices=choices)
+    assert labels[:2] == ["Use PostgreSQL", "SQLite"]
+    assert SECRET[4:] not in labels[2]
+    assert "\u202e" not in labels[2]
+    assert labels[3:] == ["Skip"]
 
 
 def test_a_call_that_waits_says_how_long():
