@@ -172,6 +172,36 @@ def test_the_holder_of_a_stolen_token_cannot_approve(asked, project, telegram):
     assert telegram.toasts() == [press_verdicts.CHANGED] * 2
 
 
+def test_a_stolen_token_cannot_approve_by_a_reply(asked, project, telegram):
+    """A reply to a question whose text was edited, even if the first text is back."""
+    message, _ = telegram.find(ME, "Allow once")
+    for text in ("Deny the call?", message["text"]):
+        edited = {"message_id": message["message_id"], "text": text, "chat_id": ME}
+        telegram.edit_message({**edited, "reply_markup": message["reply_markup"]})
+        telegram.reply(ME, "allow", telegram.messages[message["message_id"]])
+    asked.receive()
+    assert project.answers() == {}
+    assert telegram.texts(ME)[-2:] == [press_verdicts.CHANGED] * 2
+
+
+def test_a_stolen_token_cannot_approve_by_other_labels(asked, project, telegram):
+    """An edit of the buttons alone may not be marked with a date."""
+    message, data = telegram.find(ME, "Allow once")
+    keys = [[{"text": "Deny", "callback_data": data}]]
+    swapped = {**message, "reply_markup": {"inline_keyboard": keys}}
+    telegram.press(ME, "Deny", message=swapped)
+    telegram.press_data(ME, data, {"chat": message["chat"], "message_id": message["message_id"]})
+    asked.receive()
+    assert project.answers() == {}
+    assert telegram.toasts() == [press_verdicts.CHANGED] * 2
+
+
+def test_a_reply_to_the_unchanged_question_counts(asked, project, telegram):
+    telegram.reply(ME, "deny", telegram.find(ME, "Allow once")[0])
+    asked.receive()
+    assert project.answers() == {"trades-1": ("deny", MINE, "phone")}
+
+
 def test_a_second_poller_is_explained(asked, telegram):
     """Telegram refuses one of two pollers: another host has the token, or a thief."""
     telegram.failures = [(409, None)]

@@ -55,7 +55,7 @@ class InputHandler:
             return [self._answer(sent, received.text, chat)]
         command = phone_commands.parse_command(received.text)
         if command is None:
-            return [_UNKNOWN]
+            return [press_verdicts.CHANGED if received.message else _UNKNOWN]
         return self._run(command, received, chat)
 
     def _run(self, command: PhoneCommand, received: PhoneInput, chat: PairedChat) -> list[str]:

@@ -1,5 +1,7 @@
 """Telegram, by the Bot API: https://core.telegram.org/bots/api."""
 
+import hashlib
+import json
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -60,11 +62,13 @@ class TelegramChannel:
         # Telegram fetches the pages that a message links to, so a link could carry secrets out.
         words["link_preview_options"] = {"is_disabled": True}
         sent = self._call("sendMessage", chat_id=int(chat), text=message.text, **words)
-        return str(sent["message_id"])
+        return _identify(sent)
 
     def close(self, chat: str, message: str, text: str) -> None:
         try:
-            self._call("editMessageText", chat_id=int(chat), message_id=int(message), text=text)
+        number = int(message.partition(":")[0])
+        try:
+            self._call("editMessageText", chat_id=int(chat), message_id=number, text=text)
         except PhoneError as error:
             if _UNCHANGED not in str(error):
                 raise
@@ -130,7 +134,7 @@ def _read_press(cursor: str, query: dict[str, Any]) -> PhoneInput:
         user=_find_user(query),
         press=str(query.get("data") or "-"),
         press_id=str(query["id"]),
-        message=str(message.get("message_id", "")),
+        message=_identify(message),
         is_edited="edit_date" in message,
     )
 
@@ -143,7 +147,8 @@ def _read_message(cursor: str, message: dict[str, Any]) -> PhoneInput:
         chat=str(message["chat"]["id"]),
         user=_find_user(message),
         text=str(message.get("text") or ""),
-        message=str(replied.get("message_id", "")),
+        message=_identify(replied),
+        is_edited="edit_date" in replied,
         is_forwarded=any(name.startswith("forward_") for name in message) or "via_bot" in message,
         at=datetime.fromtimestamp(int(message["date"]), UTC),
     )
@@ -156,3 +161,16 @@ def _find_user(facts: dict[str, Any]) -> str:
     """
     sender = facts.get("from") or {}
     return "" if sender.get("is_bot") or "sender_chat" in facts else str(sender.get("id", ""))
+def _identify(message: dict[str, Any]) -> str:
+    """Return a message's id with a hash of its text and buttons, or "" if there is no message.
+
+    Telegram may not mark a message as edited if only its buttons are changed.
+    """
+    if "message_id" not in message:
+        return ""
+    rows = (message.get("reply_markup") or {}).get("inline_keyboard") or ()
+    keys = [[key.get("text"), key.get("callback_data")] for row in rows for key in row]
+    shown = json.dumps([message.get("text"), keys])
+    return f"{message['message_id']}:{hashlib.sha256(shown.encode()).hexdigest()}"
+
+

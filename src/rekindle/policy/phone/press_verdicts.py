@@ -8,7 +8,7 @@ from rekindle.documents.phone.phone_records import PairedChat, PhoneState, SentQ
 
 NOT_YOURS = "Not yours."
 TOO_OLD = "This button is too old. /questions lists the open questions."
-CHANGED = "This message was changed, or there is a newer copy of it. Use the newest message."
+CHANGED = "This message was changed, or there is a newer copy. /questions lists the open questions."
 _PRESS = re.compile(r"([A-Za-z0-9_-]{16})(?:\.([0-9]{1,2})|\s+(.+))", re.DOTALL)
 """A code with the number of a choice, or with an answer in the person's own words."""
 
@@ -47,7 +47,12 @@ def _explain_refused(sent: SentQuestion, received: PhoneInput, chat: PairedChat)
 
 
 def find_replied(state: PhoneState, received: PhoneInput) -> SentQuestion | None:
-    """Return the question to whose message an input replies, or None."""
+    """Return the question to whose message an input replies, or None.
+
+    A reply to an edited message does not count, because the person has read another text.
+    """
+    if received.is_edited:
+        return None
     place = (received.channel, received.chat)
     found = (
         sent

@@ -77,5 +77,8 @@ def test_a_service_without_senders_sends_codes_and_words():
 
 def test_a_reply_belongs_to_the_message_in_its_chat():
     assert find_replied(STATE, press("", message="7")) is SENT
-    for facts in ({"message": "8"}, {"message": ""}, {"chat": "5"}, {"channel": "slack"}):
+    for facts in (
+        *({"message": "8"}, {"message": ""}, {"chat": "5"}, {"channel": "slack"}),
+        {"is_edited": True},
+    ):
         assert find_replied(STATE, press("", **{"message": "7"} | facts)) is None
