@@ -36,9 +36,7 @@ class InputHandler:
         chat = chat_rights.find_chat(settings.chats, received)
         if received.press:
             self._reply(channel, received, self._handle_press(received, chat), chat)
-        elif chat is None:
-            self._pair(channel, received, settings)
-        else:
+        elif not self._pair(channel, received, settings) and chat is not None:
             for text in self._handle_text(received, chat):
                 self._reply(channel, received, text, chat)
 
@@ -88,11 +86,14 @@ class InputHandler:
         except RekindleError as error:
             return str(error)
 
-    def _pair(self, channel: PhoneChannel, received: PhoneInput, settings: PhoneSettings) -> None:
-        """Pair a chat if the message contains the right code. Other strangers get no reply."""
+    def _pair(self, channel: PhoneChannel, received: PhoneInput, settings: PhoneSettings) -> bool:
+        """Pair a chat if the message contains the right code. Other strangers get no reply.
+
+        A paired chat gets the right of the new code. Return False if this is another message.
+        """
         now = clock.read_clock()
         if pairing.judge_pairing(settings, received, now) is None:
-            return
+            return False
         results: list[PairingResult] = []
 
         def pair(current: PhoneSettings) -> PhoneSettings:
@@ -110,6 +111,7 @@ class InputHandler:
         self, channel: PhoneChannel, received: PhoneInput, text: str, chat: PairedChat | None
     ) -> None:
         if chat is not None and not chat.user and text == press_verdicts.TOO_OLD:
+        return True
             return  # anybody may write to a reply topic, and would make the bridge send messages
         # The answer is recorded. A reply that is lost must not make the service send it again.
         with suppress(PhoneError):
