@@ -36,6 +36,8 @@ class Telegram(DoubleServer):
         self.failures = []
         self.busy = {}
         """Seconds that the bot must wait before it sends to a chat, by the chat's id."""
+        self.refused = {}
+        """Errors for messages to a chat: HTTP codes by the chat's id."""
         self.changed = threading.Condition()
         self._poller = 0
         self._numbers = itertools.count(100)
@@ -82,6 +84,8 @@ class Telegram(DoubleServer):
         keys = [key for row in markup.get("inline_keyboard", ()) for key in row]
         if seconds := self.busy.get(int(given["chat_id"])):
             return _error(429, "Too Many Requests", parameters={"retry_after": seconds})
+        if code := self.refused.get(int(given["chat_id"])):
+            return _error(code, "Forbidden: bot was blocked by the user")
         if not given.get("text") or len(given["text"]) > 4096:
             return _error(400, "Bad Request: message is too long")
         if any(len(key["callback_data"].encode()) > 64 for key in keys):

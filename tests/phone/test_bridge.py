@@ -241,14 +241,13 @@ class TestKills:
         desk.pair()
         project.ask()
         change = PhoneFiles.change_state
-        calls = iter(range(100))
 
-        def kill_second(files, changing):
-            if next(calls) == 1:
+        def kill_after_sending(files, changing):
+            if telegram.messages:
                 raise KilledError
             return change(files, changing)
 
-        monkeypatch.setattr(PhoneFiles, "change_state", kill_second)
+        monkeypatch.setattr(PhoneFiles, "change_state", kill_after_sending)
         with pytest.raises(KilledError):
             desk.send()
         monkeypatch.undo()

@@ -5,7 +5,12 @@ from contextlib import suppress
 import msgspec
 
 from rekindle.documents.phone.phone_messages import PhoneInput, PhoneMessage
-from rekindle.documents.phone.phone_records import PairedChat, PhoneSettings, SentQuestion
+from rekindle.documents.phone.phone_records import (
+    PairedChat,
+    PhoneSettings,
+    PhoneState,
+    SentQuestion,
+)
 from rekindle.errors import PhoneError, RekindleError
 from rekindle.phone.run_commands import AnsweredQuestion, CommandRunner
 from rekindle.policy.phone import chat_rights, pairing, phone_commands, press_verdicts
@@ -106,12 +111,12 @@ class InputHandler:
         if text := results[-1].reply:
             with suppress(PhoneError):
                 channel.send(received.chat, PhoneMessage(text))
+        return True
 
     def _reply(
         self, channel: PhoneChannel, received: PhoneInput, text: str, chat: PairedChat | None
     ) -> None:
         if chat is not None and not chat.user and text == press_verdicts.TOO_OLD:
-        return True
             return  # anybody may write to a reply topic, and would make the bridge send messages
         # The answer is recorded. A reply that is lost must not make the service send it again.
         with suppress(PhoneError):
@@ -124,10 +129,13 @@ class InputHandler:
             self._reply(channel, received, _FAILED, chat)
 
 
-def mark_handled(files: PhoneFiles, received: PhoneInput) -> None:
-    """Store the cursor of an input that was handled."""
-    files.change_state(
-        lambda state: msgspec.structs.replace(
-            state, cursors=state.cursors | {received.channel: received.cursor}
-        )
-    )
+def mark_handled(files: PhoneFiles, received: PhoneInput, bot: str) -> None:
+    """Store the cursor of an input that was handled, unless another bot is used by now."""
+
+    def mark(state: PhoneState) -> PhoneState:
+        if state.bots.get(received.channel) != bot:
+            return state
+        cursors = state.cursors | {received.channel: received.cursor}
+        return msgspec.structs.replace(state, cursors=cursors)
+
+    files.change_state(mark)

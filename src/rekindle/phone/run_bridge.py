@@ -31,7 +31,6 @@ def run_bridge(tell: Callable[[str], None]) -> None:
         tell("the bridge is running")
         bridge = Bridge(files, BridgeProjects(homes), tell)
         while not interruption.count:
-            bridge.start_receiving()
-            bridge.send_questions()
+            bridge.work()
             sleep_until_signal(PHONE_CHECK_SECONDS, interruption)
         bridge.end()

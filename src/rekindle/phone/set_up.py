@@ -47,7 +47,7 @@ def set_up_service(service: str, token: str, server: str | None) -> ServiceSetup
     settings = {"token": token, **({"server": server} if server else {})}
     if service == ntfy.NAME:
         settings |= _choose_topics(settings, files.read_settings().channels.get(service, {}))
-    name = open_channel(service, settings).check()
+    name = settings["bot"] = open_channel(service, settings).check()
     files.change_settings(lambda current: _add_service(current, service, settings))
     return ServiceSetup(name, settings)
 

@@ -21,6 +21,7 @@ from rekindle.thresholds.phone_limits import (
 NAME = "telegram"
 SERVER = "https://api.telegram.org"
 _WRONG_TOKEN = (401, 404)
+_REFUSED_CHAT = (400, 403)
 _CONFLICT = 409
 _TOO_MANY = 429
 _SERVER_ERRORS = 500
@@ -65,7 +66,6 @@ class TelegramChannel:
         return _identify(sent)
 
     def close(self, chat: str, message: str, text: str) -> None:
-        try:
         number = int(message.partition(":")[0])
         try:
             self._call("editMessageText", chat_id=int(chat), message_id=number, text=text)
@@ -84,17 +84,20 @@ class TelegramChannel:
         try:
             answer = service_calls.call(NAME, self._start + method, words, seconds=seconds)
         except ServiceError as error:
-            raise _explain(error) from None
+            raise _explain(error, words.get("chat_id")) from None
         if not isinstance(answer, dict) or "result" not in answer:
             raise PhoneError(NAME, "its answer is not valid", retry_after=PHONE_RETRY_SECONDS)
         return answer["result"]
 
 
-def _explain(error: ServiceError) -> PhoneError:
+def _explain(error: ServiceError, chat: int | None) -> PhoneError:
     why = f"HTTP {error.code} {error.answer.get('description', '')}".strip()
     if error.code in _WRONG_TOKEN:
         return PhoneError(
-            NAME, why, hint="the token is not valid anymore; run `rekindle phone setup telegram`"
+            NAME,
+            why,
+            hint="the token is not valid anymore; run `rekindle phone setup telegram`",
+            retry_after=PHONE_RETRY_MOST_SECONDS,
         )
     if error.code == _CONFLICT:
         return PhoneError(
@@ -108,6 +111,13 @@ def _explain(error: ServiceError) -> PhoneError:
     if error.code == _TOO_MANY:
         parameters = error.answer.get("parameters") or {}
         return PhoneError(NAME, why, retry_after=float(parameters.get("retry_after") or 1))
+    if error.code in _REFUSED_CHAT and chat is not None:
+        return PhoneError(
+            NAME,
+            f"chat {chat}: {why}",
+            hint="open the chat, unblock the bot and send it /start; if the chat does not exist"
+            f" anymore, run `rekindle phone remove {chat}`",
+        )
     is_temporary = error.code >= _SERVER_ERRORS
     return PhoneError(NAME, why, retry_after=PHONE_RETRY_SECONDS if is_temporary else None)
 
@@ -154,13 +164,6 @@ def _read_message(cursor: str, message: dict[str, Any]) -> PhoneInput:
     )
 
 
-def _find_user(facts: dict[str, Any]) -> str:
-    """Return the sender's id, or "" if it does not name one person.
-
-    All anonymous administrators of a group have the same id, and a channel has no person at all.
-    """
-    sender = facts.get("from") or {}
-    return "" if sender.get("is_bot") or "sender_chat" in facts else str(sender.get("id", ""))
 def _identify(message: dict[str, Any]) -> str:
     """Return a message's id with a hash of its text and buttons, or "" if there is no message.
 
@@ -174,3 +177,10 @@ def _identify(message: dict[str, Any]) -> str:
     return f"{message['message_id']}:{hashlib.sha256(shown.encode()).hexdigest()}"
 
 
+def _find_user(facts: dict[str, Any]) -> str:
+    """Return the sender's id, or "" if it does not name one person.
+
+    All anonymous administrators of a group have the same id, and a channel has no person at all.
+    """
+    sender = facts.get("from") or {}
+    return "" if sender.get("is_bot") or "sender_chat" in facts else str(sender.get("id", ""))

@@ -72,9 +72,11 @@ class PhoneState(msgspec.Struct, frozen=True):
     heard: dict[str, datetime] = {}
     """For each service, when it last answered."""
     problems: dict[str, str] = {}
-    """For each service, why it cannot be used at the moment."""
+    """For each service, or for one chat of it, why it cannot be used at the moment."""
     questions: dict[str, SentQuestion] = {}
     """Questions by their code, oldest first."""
     begun: dict[str, str] = {}
     """For each service, the cursor of the last command that must not be run twice."""
+    bots: dict[str, str] = {}
+    """For each service, the bot or topic to which its cursor and messages belong."""
     v: int = SCHEMA

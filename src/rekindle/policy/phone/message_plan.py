@@ -87,6 +87,22 @@ def forget_messages(state: PhoneState, channel: str) -> PhoneState:
     return msgspec.structs.replace(state, questions=questions, cursors=cursors)
 
 
+def use_bot(state: PhoneState, channel: str, bot: str) -> PhoneState:
+    """Return the state in which a service uses this bot.
+
+    Another bot has other cursors and messages, so the open questions are sent again.
+    """
+    if state.bots.get(channel) == bot:
+        return state
+    forgotten = forget_messages(state, channel)
+    questions = {
+        code: msgspec.structs.replace(sent, messages=()) if sent.channel == channel else sent
+        for code, sent in forgotten.questions.items()
+    }
+    bots = state.bots | {channel: bot}
+    return msgspec.structs.replace(forgotten, questions=questions, bots=bots)
+
+
 def drop_closed(state: PhoneState) -> PhoneState:
     """Return the state without the oldest closed questions."""
     closed = [code for code, sent in state.questions.items() if sent.is_closed]

@@ -12,6 +12,7 @@ from rekindle.policy.phone.message_plan import (
     forget_messages,
     make_record,
     plan_messages,
+    use_bot,
 )
 from rekindle.policy.phone.question_messages import OpenQuestion, digest_question
 from rekindle.policy.redact.redaction import Redaction
@@ -104,6 +105,22 @@ def test_after_a_long_silence_open_questions_are_sent_again():
     assert forgotten.questions["b"] == state.questions["b"]
     assert forgotten.questions["c"] == other
     assert forgotten.cursors == {"ntfy": "x"}
+
+
+def test_another_bot_sends_open_questions_again():
+    """It has neither the cursor nor the messages of the first one."""
+    other = sent(ask(3), PairedChat("ntfy", "news", "", "answer", NOW))
+    state = PhoneState(
+        questions={"a": sent(ask(1)), "b": other},
+        cursors={"telegram": "9", "ntfy": "x"},
+        bots={"telegram": "@first", "ntfy": "news"},
+    )
+    assert use_bot(state, "telegram", "@first") is state
+    changed = use_bot(state, "telegram", "@second")
+    assert planned(changed, ask(1)) == [("42", "trades-1", "/shop", "a")]
+    assert changed.questions == {"a": sent(ask(1), messages=(), is_due=True), "b": other}
+    assert changed.cursors == {"ntfy": "x"}
+    assert changed.bots == {"telegram": "@second", "ntfy": "news"}
 
 
 def test_only_the_oldest_closed_questions_are_dropped():
