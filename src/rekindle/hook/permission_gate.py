@@ -32,6 +32,8 @@ ALLOW_OUTPUT = {
     "gemini": '{"decision":"allow"}',
 }
 """Output that permits a call. Other CLIs permit it if there is no output."""
+WRITING = ("Write", "Edit", "write_file", "replace")
+"""Tools that can write only a file, such as the draft."""
 CONTINUE = "Continue with work that does not need it, and report what is left."
 
 
@@ -50,7 +52,7 @@ def main(arguments: list[str]) -> None:
         raise TypeError
     if not is_asked(rules["ask"], tool, given):
         leave()  # the CLI's other rules decide
-    if rules["draft"] and given.get("file_path") == rules["draft"]:
+    if rules["draft"] and tool in WRITING and given.get("file_path") == rules["draft"]:
         permit(harness)
     call = json.dumps({"arguments": given, "tool": tool}, sort_keys=True).encode()
     decision, words = hold_call(call, path.rpartition("/")[0], rules["seconds"])
