@@ -94,6 +94,20 @@ def finish(child):
         ('g"i"t pu\\sh', True),
         ("X=$(git push)", True),
         ("git\\\n push", True),
+        ("\\git push", True),
+        ("git -C x push", True),
+        ("git --no-pager push", True),
+        ("git -c a=b -c c=d --no-pager push", True),
+        ("git --git-dir=.git push", True),
+        ('git -C "my other app" push', True),
+        ('git --git-dir="my app/.git" push', True),
+        ("sh -c 'git -C x push'", True),
+        ("bash -c $'cd app\\ngit push'", True),
+        ("su -c'git push'", True),
+        ("env -S'g\"\"it push'", True),
+        ("git -C x commit -m push", False),
+        ("git commit -m 'git' -a push", True),
+        ("git -C x", False),
         ("git status", False),
         ("digit push", False),
         ("git pull", False),
@@ -105,6 +119,19 @@ def test_a_rule_covers_a_command_in_any_place(command, asked):
     assert is_asked([["Bash", "git push"]], "Bash", {"command": command.split()}) is asked
 
 
+def test_a_command_on_two_lines_is_covered():
+    assert is_asked([["Bash", "git push"]], "Bash", {"command": "git pu\\\nsh"})
+
+
+@pytest.mark.parametrize("part", ["git -a ", "'git' -", "-' ", 'git -"x y" ', "\\'"])
+def test_a_long_command_does_not_slow_the_gate(part):
+    """A gate that is still running at the CLI's timeout would let the call run in some CLIs."""
+    command = part * 100_000
+    rules = [["Bash", "git push"], ["Bash", "git*x*y z"], ["Bash", "git git git git"]]
+    assert is_asked(rules[:1], "Bash", {"command": f"{command}; git pull"}) is False
+    assert is_asked(rules, "Bash", {"command": f"{command}; git push"}) is True
+
+
 @pytest.mark.parametrize(
     ("rule", "tool", "asked"),
     [
@@ -114,6 +141,8 @@ def test_a_rule_covers_a_command_in_any_place(command, asked):
         (["mcp__git__push", ""], "mcp__git__pull", False),
         (["Bash", "git*push"], "Bash", True),
         (["Bash", "git*pull"], "Bash", False),
+        (["Bash", "git*x push"], "Bash", True),
+        (["Bash", "it*push"], "Bash", False),
     ],
 )
 def test_a_rule_covers_its_tool(rule, tool, asked):
@@ -253,6 +282,11 @@ def test_a_call_without_a_rule_and_the_draft_need_no_approval(gate):
         '{"decision":"allow"}',
         "",
     )
+
+
+def test_a_command_that_also_names_the_draft_is_held(gate):
+    gate.rules(seconds=0.1)
+    assert finish(gate.start(arguments={**PUSH, "file_path": "/w/draft.md"}))[0] == REFUSED
 
 
 def ask(*rules, **more):

@@ -1,21 +1,28 @@
 """Decide whether a persona's `ask` rules require a person's approval for a tool call."""
 
 WORD_CHARACTERS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-")
-REMOVED = {ord(character): None for character in "\"'\\"}
+REMOVED = frozenset("\"'\\")
+ESCAPES = ("\\n", "\\r", "\\t")
+"""White space in a quoted text of the shell, such as `$'a\\nb'`."""
 
 
 def is_asked(rules: list[list[str]], tool: str, arguments: object) -> bool:
     """Return whether one of the rules covers a call. A rule is a tool's name and a text.
 
     A name that ends with `*` covers every tool whose name starts like that. A rule with a text
-    covers the calls whose arguments contain the text at the start of a word. Asking too often is
-    safe, so the rule also covers a command inside another one, or in quotes.
+    covers the calls whose arguments contain the text at the start of a word. Options may stand
+    between its words. Asking too often is safe, so the rule also covers a command inside another
+    one, or in quotes.
     """
-    words = normalize(" ".join(list_texts(arguments)))
-    return any(
-        is_named(name, tool) and (not text or contains(words, normalize(text)))
-        for name, text in rules
-    )
+    texts = [text for name, text in rules if is_named(name, tool)]
+    if not all(texts):
+        return True
+    plain = " ".join(list_texts(arguments)) if texts else ""
+    spaced = plain.replace("\\\n", "")
+    for escape in ESCAPES:
+        spaced = spaced.replace(escape, " ")
+    readings = [strip(each) for each in dict.fromkeys((plain, spaced))]
+    return any(contains(*each, strip(text)[0]) for text in texts for each in readings)
 
 
 def is_named(name: str, tool: str) -> bool:
@@ -31,22 +38,72 @@ def list_texts(value: object) -> list[str]:
     return [text for item in value for text in list_texts(item)] if isinstance(value, list) else []
 
 
-def normalize(text: str) -> str:
-    """Return a text without quotes and backslashes, with one space between words."""
-    return " ".join(text.translate(REMOVED).split())
+def strip(text: str) -> tuple[str, bytearray]:
+    """Return a text without quotes and backslashes, and a mark for each place where one stood.
+
+    The text has one space between words.
+    """
+    kept: list[str] = []
+    marks = bytearray(len(text) + 1)
+    for character in text:
+        if character in REMOVED:
+            marks[len(kept)] = 1
+        elif not character.isspace():
+            kept.append(character)
+        elif kept and kept[-1] != " ":
+            kept.append(" ")
+    return "".join(kept), marks
 
 
-def contains(words: str, text: str) -> bool:
-    """Return whether the text occurs at the start of a word. `*` in the text matches anything."""
-    first, *others = text.split("*")
-    start = words.find(first)
-    while start >= 0:
-        if not start or words[start - 1] not in WORD_CHARACTERS:
-            position = start + len(first)
-            for other in others:
-                position = words.find(other, position) if position >= 0 else -1
-                position = position + len(other) if position >= 0 else -1
-            if position >= 0:
-                return True
-        start = words.find(first, start + 1)
-    return False
+def contains(words: str, marks: bytearray, text: str) -> bool:
+    """Return whether the text occurs at the start of a word. `*` in the text matches anything.
+
+    The time grows only with the length, because a slow gate would let a call run in some CLIs.
+    """
+    end = len(words) + 1
+    places = [
+        place
+        for place in range(end)
+        if not place or marks[place] or words[place - 1] not in WORD_CHARACTERS
+    ]
+    for character in text:
+        if not places:
+            return False
+        if character == "*":
+            places = list(range(min(places), end))
+        elif character == " ":
+            places = pass_options(words, marks, places)
+        else:
+            places = [place + 1 for place in places if words[place : place + 1] == character]
+    return bool(places)
+
+
+def pass_options(words: str, marks: bytearray, places: list[int]) -> list[int]:
+    """Return where the next word can start: after a space or quote, or after options.
+
+    Each option can have a value.
+    """
+    found = {place + 1 for place in places if words[place : place + 1] == " "}
+    found |= {place for place in places if marks[place]}
+    waiting = list(found)
+    while waiting:
+        place = waiting.pop()
+        if words[place : place + 1] != "-":
+            continue
+        ends = list_ends(words, marks, place)
+        values = [end for end in ends if words[end : end + 1] != "-"]
+        ends += [end for value in values for end in list_ends(words, marks, value)]
+        waiting += [end for end in dict.fromkeys(ends) if end not in found]
+        found.update(ends)
+    return list(found)
+
+
+def list_ends(words: str, marks: bytearray, start: int) -> list[int]:
+    """Return where the next word can start. A word with quotes may contain spaces."""
+    end = words.find(" ", start)
+    if end < 0:
+        return []
+    opened = marks.find(1, start, end)
+    closed = marks.find(1, max(opened + 1, end)) if opened >= 0 else -1
+    last = words.find(" ", closed) if closed >= 0 else -1
+    return [end + 1, last + 1] if last > end else [end + 1]
