@@ -1,12 +1,13 @@
 """Run the server's tools. Each returns one text."""
 
 import threading
+import unicodedata
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from rekindle.errors import RekindleError, UntrustedError
+from rekindle.errors import RekindleError, UntrustedError, UsageError
 from rekindle.formats.identifiers import strip_invisible
 from rekindle.mcp import ask_person, propose_notes, read_notes
 from rekindle.mcp.messages import Message, make_text_result
@@ -35,6 +36,7 @@ def run_tool(name: str, arguments: dict[str, Any], cancelled: threading.Event) -
     try:
         with _opening:
             agent = _open_agent()
+        _require_visible(arguments)
         if name in _READING:
             text = _READING[name](agent)
         elif name in _PROPOSING:
@@ -49,6 +51,19 @@ def run_tool(name: str, arguments: dict[str, Any], cancelled: threading.Event) -
         hint = f" (→ {error.hint})" if error.hint else ""
         return make_text_result(_shorten(f"{error}{hint}"), is_error=True)
     return make_text_result(_shorten(text))
+
+
+def _require_visible(arguments: dict[str, Any]) -> None:
+    """Refuse a text of which nothing is visible once escape sequences are removed."""
+    for name, value in arguments.items():
+        for text in value if isinstance(value, list) else [value]:
+            if isinstance(text, str) and not any(map(_is_visible, strip_invisible(text))):
+                raise UsageError(f"{name} is empty", hint="use visible characters")
+
+
+def _is_visible(character: str) -> bool:
+    """Return whether a character is a letter, a digit, a punctuation mark or a symbol."""
+    return unicodedata.category(character)[0] in "LNPS"
 
 
 @lru_cache(maxsize=1)

@@ -87,7 +87,11 @@ class Server:
             return
         cancelled = threading.Event()
         with self._lock:
-            if identity in self._running or len(self._running) >= CALLS_AT_ONCE:
+            if identity in self._running:
+                raise ProtocolError(
+                    messages.INVALID_REQUEST, "a call with this id is running; use another id"
+                )
+            if len(self._running) >= CALLS_AT_ONCE:
                 raise ProtocolError(
                     messages.INVALID_REQUEST,
                     f"{len(self._running)} calls are running; wait for them, then call again",
@@ -115,11 +119,8 @@ class Server:
         finally:
             with self._lock:
                 del self._running[identity]
-        if uri:
-            contents = [{"uri": uri, "text": result["content"][0]["text"]}]
-            result = {"contents": contents}
         if self._is_closing or not cancelled.is_set():
-            self._send(messages.render_result(identity, result))
+            self._send(_render_outcome(identity, result, uri))
 
     def _send(self, line: bytes) -> None:
         with self._lock:
@@ -172,6 +173,16 @@ def _find_uri(params: dict[str, Any]) -> str:
     if not isinstance(uri, str) or uri not in {resource["uri"] for resource in RESOURCES}:
         raise ProtocolError(messages.RESOURCE_NOT_FOUND, "there is no such resource")
     return uri
+
+
+def _render_outcome(identity: str | int, result: messages.Message, uri: str) -> bytes:
+    """Render the response to a call, or to the reading of a resource if there is a URI."""
+    text = result["content"][0]["text"]
+    if not uri:
+        return messages.render_result(identity, result)
+    if result["isError"]:
+        return messages.render_error(identity, ProtocolError(messages.INTERNAL_ERROR, text))
+    return messages.render_result(identity, {"contents": [{"uri": uri, "text": text}]})
 
 
 def _write_all(descriptor: int, line: bytes) -> None:

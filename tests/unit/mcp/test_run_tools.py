@@ -92,7 +92,12 @@ def test_a_loop_of_a_person_is_neither_closed_nor_reworded(agent, store):
     [
         ("propose_loop", {"id": "../../etc", "text": "x"}, "not a valid loop id"),
         ("propose_loop", {"id": "a b", "text": "x"}, "not a valid loop id"),
-        ("propose_loop", {"id": "ok", "text": "\x00\x1b"}, "needs a text"),
+        ("propose_loop", {"id": "ok", "text": "\x00\x1b"}, "text is empty"),
+        ("propose_decision", {"decision": "\u200b\u2060", "reason": "x"}, "decision is empty"),
+        ("propose_decision", {"decision": "x", "reason": "\u200d\ufe0f"}, "reason is empty"),
+        ("propose_failed_approach", {"approach": "\x1b[2J", "reason": "x"}, "approach is empty"),
+        ("ask_person", {"question": "\u200b"}, "question is empty"),
+        ("ask_person", {"question": "x", "options": ["a", "\u200b"]}, "options is empty"),
         ("propose_resolution", {"id": "nothing", "reason": "x"}, "no loop with id"),
         ("propose_resolution", {"id": "$(reboot)", "reason": "x"}, "no loop with id"),
     ],

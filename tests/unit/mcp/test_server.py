@@ -17,7 +17,7 @@ class Client:
     """A client with a tool that answers at once, or waits until it may."""
 
     def __init__(self):
-        self.lines, self.ran = [], []
+        self.lines, self.ran, self.fails = [], [], False
         self.arrived, self.may_end = threading.Condition(), threading.Event()
         self.server = Server(self._receive, self._run)
 
@@ -30,6 +30,8 @@ class Client:
         self.ran.append(tool)
         if tool == "relay":
             raise KeyError("secret")
+        if self.fails:
+            return messages.make_text_result("no agent here", is_error=True)
         if tool == "ask_person":
             while not self.may_end.is_set() and not cancelled.wait(0.01):
                 pass
@@ -155,6 +157,26 @@ def test_a_resource_is_the_text_of_its_tool(client):
     client.send(1, "resources/read", uri="rekindle://status")
     [line] = client.wait_for(1)
     assert line["result"] == {"contents": [{"uri": "rekindle://status", "text": "status"}]}
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"), [("status", "no agent here"), ("relay", "relay: a bug in Rekindle")]
+)
+def test_a_resource_that_cannot_be_read_is_an_error(client, name, reason):
+    """The failure must not look like the resource's text."""
+    client.fails = True
+    client.send(1, "resources/read", uri=f"rekindle://{name}")
+    [line] = client.wait_for(1)
+    assert line["error"] == {"code": messages.INTERNAL_ERROR, "message": reason}
+
+
+def test_an_id_in_use_is_named_as_the_reason(client):
+    """Waiting for other calls would not help."""
+    client.call(1, "ask_person", question="x")
+    client.call(1, "status")
+    [line] = client.wait_for(1)
+    assert line["error"]["message"] == "a call with this id is running; use another id"
+    assert "status" not in client.ran
 
 
 def test_a_message_of_ten_megabytes_is_refused_with_its_id(client):
