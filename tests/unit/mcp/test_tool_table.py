@@ -22,6 +22,12 @@ def test_the_instructions_and_the_skill_name_every_tool():
     assert re.fullmatch(r"\nname: rekindle\ndescription: [^\n]{20,400}\n", front)
 
 
+def test_the_skill_leaves_the_loops_of_a_person_open():
+    """`rekindle resolve` does not check who opened the loop, so the skill has to say it."""
+    assert "`rekindle resolve ID REASON` if you added the loop" in SKILL.read_text()
+    assert "Do not run `rekindle resolve` for such a loop." in SKILL.read_text()
+
+
 def test_tools_are_short_because_some_clis_send_them_with_every_request():
     """All tools together take fewer than 1,500 tokens."""
     described = [tool.describe() for tool in TOOLS.values()]
