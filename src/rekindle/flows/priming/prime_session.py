@@ -34,7 +34,8 @@ class SessionPrimer(msgspec.Struct, frozen=True):
         If two hooks report the same start, the agent's lock lets only the first one print. The
         primer is recorded after it is printed. If the log is not writable, the primer is printed
         anyway, because printing it twice is better than not at all. It has the oldest message that
-        waits for the agent, which is then recorded as delivered.
+        waits for the agent, which is then recorded as delivered. If the hook is killed before, or
+        the recording fails, the next session gets the message again.
         """
         is_printed = False
         try:

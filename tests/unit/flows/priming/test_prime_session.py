@@ -209,6 +209,23 @@ def test_an_append_that_fails_still_tells(scene, monkeypatch):
     assert RELAY.strip() in scene.prime()
 
 
+def test_a_message_that_could_not_be_recorded_is_repeated_and_never_lost(scene, monkeypatch):
+    """A failed append leaves the message waiting; a recorded one is given once."""
+    scene.append(events.MessageSent(ts=scene.clock(), message="m1", text="Use the blue one."))
+
+    def full(_, *happened):
+        if happened:  # The inbox is folded before; it is empty.
+            raise StoreError("ops.jsonl", "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("rekindle.stores.files.writer.Writer.append", full)
+        assert "Use the blue one." in scene.prime("one")
+    assert "Use the blue one." in scene.prime("two")
+    assert "Use the blue one." not in scene.prime("three")
+    (delivered,) = scene.logged(events.MessageDelivered)
+    assert delivered.session == "two"
+
+
 def test_an_interrupted_session_is_told_of_once(scene):
     """The first new session is told; from then on the interruption counts as told."""
     scene.began("killed", "1.1.b")
