@@ -33,8 +33,15 @@ def list_permission_settings(permissions: Permissions, draft: str) -> list[str]:
     is_limited = permissions.allowed_tools is not None
     allowed = _find_kinds(permissions.allowed_tools or ())
     denied = _find_kinds(permissions.deny or (), refused="read")
-    is_gated = bool(permissions.ask)
-    granted = (allowed | ({"shell"} if is_gated else set())) - denied
+    if permissions.ask and is_limited and "shell" not in allowed:
+        raise UnenforceableError(
+            "Codex",
+            permissions.ask[0],
+            hint="`ask:` limits a shell that the agent has: add `Bash` to `allowed_tools`, which "
+            "allows all other commands, or remove `ask:`",
+        )
+    is_gated = permissions.ask and "shell" not in denied
+    granted = allowed - denied
     off = denied | ({"shell", "write", "web"} - granted if is_limited else set())
     argv = []
     if "write" in denied or (is_limited and not granted & {"shell", "write"}):
