@@ -116,11 +116,13 @@ class HarnessHooks(Protocol):
         """
         return {}
 
-    def find_gate_obstacle(self, user: HookInstallation, project: str) -> HookObstacle | None:
+    def find_gate_obstacle(
+        self, user: HookInstallation, project: str, environment: Mapping[str, str]
+    ) -> HookObstacle | None:
         """Return what prevents a gate that is installed from running, or None if nothing does.
 
-        `user` is the user's installation, and `project` the text of the settings in the agent's
-        folder.
+        `user` is the user's installation, `project` the text of the settings in the agent's folder,
+        without comments, and `environment` the CLI's.
         """
         return None
 

@@ -329,7 +329,7 @@ def test_claude_code_asks_for_exactly_the_rules():
 def test_codex_holds_commands_in_full_access():
     """The gate comes first, and Codex runs it even if the user has disabled hooks."""
     made = codex_harness.command(
-        msgspec.structs.replace(ask("Bash(git push*)", allowed_tools=["Read"]), session="")
+        msgspec.structs.replace(ask("Bash(git push*)", allowed_tools=["Bash"]), session="")
     )
     [setting] = [word for word in made.argv if word.startswith("--config=hooks.PreToolUse=")]
     command = '"command"="python gate.pyc codex /s/gate.json || exit 2","timeout"=600'
@@ -348,15 +348,27 @@ def test_codex_asks_about_commands_only():
     assert caught.value.hint.startswith("`ask:` takes `Bash`, and commands")
 
 
-def test_codex_stays_read_only_if_writing_is_denied():
-    start = ask("Bash(git push*)", allowed_tools=["Read"], deny=["Write"])
+@pytest.mark.parametrize("rule", ["Bash(git push*)", "Bash"])
+def test_codex_gets_no_shell_from_a_rule(rule):
+    """Codex would get full access, and run every other command without a question."""
+    start = ask(rule, allowed_tools=["Read", "Write"])
+    with pytest.raises(UnenforceableError) as caught:
+        codex_harness.command(msgspec.structs.replace(start, session=""))
+    assert "add `Bash` to `allowed_tools`" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("denied", "sandbox"), [("Write", "read-only"), ("Bash", "workspace-write")]
+)
+def test_codex_gets_no_full_access_if_writing_or_the_shell_is_denied(denied, sandbox):
+    start = ask("Bash(git push*)", allowed_tools=["Bash", "Write"], deny=[denied])
     made = codex_harness.command(msgspec.structs.replace(start, session=""))
-    assert "--sandbox=read-only" in made.argv
+    assert f"--sandbox={sandbox}" in made.argv
 
 
 def test_gemini_cli_allows_what_its_installed_gate_holds():
     made = gemini_harness.command(ask("Bash(git push*)", "WebFetch", allowed_tools=["Bash"]))
-    assert made.environment["REKINDLE_GATE"] == "/s/gate.json"
+    assert made.environment["GEMINI_CLI_REKINDLE_GATE"] == "/s/gate.json"
     assert json.loads(made.files["gate.json"])["ask"] == [
         ["run_shell_command", "git push"],
         ["web_fetch", ""],
@@ -366,7 +378,7 @@ def test_gemini_cli_allows_what_its_installed_gate_holds():
     assert allowed == ["web_fetch", "run_shell_command"]
     only = gemini_harness.command(ask("Bash(git push*)")).files["gemini-policy.toml"]
     assert [rule["commandPrefix"] for rule in tomllib.loads(only)["rule"]] == ["git push"]
-    assert "REKINDLE_GATE" not in gemini_harness.command(ask()).environment
+    assert "GEMINI_CLI_REKINDLE_GATE" not in gemini_harness.command(ask()).environment
 
 
 @pytest.mark.parametrize(("rules", "code"), [("", 0), ("/s/gate.json", REFUSED)])
@@ -376,7 +388,7 @@ def test_a_missing_gate_refuses_only_the_calls_of_a_launch_with_rules(rules, cod
     [handler] = entry["hooks"]
     ended = subprocess.run(
         ["/bin/sh", "-c", handler["command"]],
-        env={"REKINDLE_GATE": rules} if rules else {},
+        env={"GEMINI_CLI_REKINDLE_GATE": rules} if rules else {},
         capture_output=True,
         check=False,
     )
@@ -387,16 +399,35 @@ GATE = gemini_harness.gate_hooks(["python", "/p/gate.pyc"])
 LINE = GATE["BeforeTool"][0]["hooks"][0]["command"]
 
 
+REDACTION = {"environmentVariableRedaction": {"enabled": True, "blocked": ["A"]}}
+
+
+def find_obstacle(user, project, environment=None):
+    installed = HookInstallation("settings.json", json.dumps(user), "", {})
+    obstacle = gemini_harness.find_gate_obstacle(installed, project, environment or {})
+    return obstacle.why if obstacle else ""
+
+
 @pytest.mark.parametrize(
     ("user", "project", "words"),
     [
-        ({"hooks": GATE}, {}, ""),
         ({}, {}, "not installed"),
-        ({"hooks": GATE}, {"hooksConfig": {"enabled": False}}, "disable"),
-        ({"hooks": GATE, "hooksConfig": {"enabled": False}}, {}, "disable"),
-        ({"hooks": GATE}, {"hooksConfig": {"disabled": [LINE]}}, "disable"),
+        ({"hooks": GATE, "hooksConfig": {"enabled": False}}, {}, "disable hooks"),
+        ({"hooks": GATE, "hooksConfig": {"disabled": [LINE]}}, {}, "disable hooks"),
+        ({"hooks": GATE, "security": REDACTION}, {}, "contain `environmentVariableRedaction`"),
+        ({"hooks": GATE}, {"hooks": None}, "contain `hooks`"),
+        ({"hooks": GATE}, {"hooks": []}, "contain `hooks`"),
+        ({"hooks": GATE}, {"hooks": {"BeforeTool": []}}, "contain `hooks`"),
+        ({"hooks": GATE}, {"hooksConfig": {"enabled": False}}, "contain `hooksConfig`"),
+        ({"hooks": GATE}, {"hooksConfig": None}, "contain `hooksConfig`"),
+        ({"hooks": GATE}, {"security": REDACTION}, "contain `environmentVariableRedaction`"),
         (
             {"hooks": {"BeforeTool": [{"matcher": "x", **GATE["BeforeTool"][0]}]}},
+            {},
+            "not installed",
+        ),
+        (
+            json.loads(json.dumps({"hooks": GATE}).replace("GEMINI_CLI_REKINDLE", "REKINDLE")),
             {},
             "not installed",
         ),
@@ -404,10 +435,25 @@ LINE = GATE["BeforeTool"][0]["hooks"][0]["command"]
 )
 def test_settings_that_keep_gemini_cli_from_running_the_gate_are_found(user, project, words):
     """The agent could have written those in its own folder."""
-    installed = HookInstallation("settings.json", json.dumps(user), "", {})
-    obstacle = gemini_harness.find_gate_obstacle(installed, json.dumps(project))
-    assert words in (obstacle.why if obstacle else "")
-    assert bool(obstacle) is bool(words)
+    assert words in find_obstacle(user, json.dumps(project))
+
+
+@pytest.mark.parametrize(
+    "text", ['{"a": 1,,}', "\ufeff{}", "[]", "null", '{"a": 1', "{\r}", "[" * 100_000]
+)
+def test_settings_that_gemini_cli_could_read_differently_are_an_obstacle(text):
+    """For Gemini CLI, a carriage return does not end a comment."""
+    assert "cannot be read" in find_obstacle({"hooks": GATE}, text)
+
+
+@pytest.mark.parametrize("text", ["", "{}", '{\r\n"security": {}, "ui": {}}\n'])
+def test_other_settings_of_gemini_cli_are_no_obstacle_for_the_gate(text):
+    assert find_obstacle({"hooks": GATE, "security": {"auth": {}}}, text, {"SURFACE": "x"}) == ""
+
+
+@pytest.mark.parametrize("variable", [{"GITHUB_SHA": "0"}, {"SURFACE": "Github"}])
+def test_a_variable_that_hides_others_from_the_gate_is_an_obstacle(variable):
+    assert next(iter(variable)) in find_obstacle({"hooks": GATE}, "", variable)
 
 
 def test_a_persona_without_rules_has_no_gate():

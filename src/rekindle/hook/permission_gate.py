@@ -40,7 +40,7 @@ CONTINUE = "Continue with work that does not need it, and report what is left."
 def main(arguments: list[str]) -> None:
     harness = arguments[1]
     named = arguments[2]
-    path = named if named.startswith("/") else os.environ.get("REKINDLE_GATE", "")
+    path = named if named.startswith("/") else os.environ.get("GEMINI_CLI_REKINDLE_GATE", "")
     if not path:
         leave()  # the session of a person, or of a persona without `ask` rules
     import json  # noqa: PLC0415 - not needed for a person's session

@@ -35,7 +35,8 @@ def require_gate(agent: AgentSpec) -> None:
     except RekindleError as error:
         raise _make_error(agent, str(error), f"remove {settings}") from error
     text = json_edit.blank_comments(data.decode("utf-8", "replace"))
-    if obstacle := harness.find_gate_obstacle(examine_hooks.read_installation(place), text):
+    user = examine_hooks.read_installation(place)
+    if obstacle := harness.find_gate_obstacle(user, text, agent.environment):
         raise _make_error(agent, obstacle.why, obstacle.fix)
 
 

@@ -99,13 +99,14 @@ PROTECTION_FILE = "gemini-protection.toml"
 PASSED_PREFIXES = ("GEMINI_", "GOOGLE_", "CLOUDSDK_", "SANDBOX_", "SEATBELT_PROFILE")
 """Prefixes of the environment variables that configure Gemini CLI."""
 BLOCKED_VARIABLES = (
+    gemini_hooks.GATE_VARIABLE,
     "GEMINI_CLI",
     "GEMINI_CWD",
     "GEMINI_PLANS_DIR",
     "GEMINI_PROJECT_DIR",
     "GEMINI_SESSION_ID",
 )
-"""Variables that Gemini CLI sets in its sessions."""
+"""Variables that Gemini CLI or Rekindle sets in its sessions."""
 SANDBOX = SandboxNeeds(
     hosts=(
         *("generativelanguage.googleapis.com", "cloudcode-pa.googleapis.com"),

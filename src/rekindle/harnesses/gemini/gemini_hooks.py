@@ -17,6 +17,7 @@ from rekindle.documents.hooks.hook_settings import (
     HookObstacle,
     find_installed,
 )
+from rekindle.errors import DocumentError
 from rekindle.formats import json_codec
 from rekindle.harnesses import (
     hook_dialect,
@@ -55,10 +56,11 @@ BOUNDARY = "BeforeModel"
 
 GATE_EVENT = "BeforeTool"
 """Event at which the gate holds a call."""
-GATE_VARIABLE = "REKINDLE_GATE"
+GATE_VARIABLE = "GEMINI_CLI_REKINDLE_GATE"
 """Variable with the path of the gate's rules. Without it, the gate permits every call. `hook` uses
-the same name.
+the same name. No setting can hide a variable with this prefix from a hook.
 """
+_REDACTION = "environmentVariableRedaction"
 
 
 _HOOKS = {
@@ -106,24 +108,49 @@ def gate_hooks(program: Sequence[str]) -> dict[str, Any]:
     return {GATE_EVENT: [{"hooks": [handler]}]}
 
 
-def find_gate_obstacle(user: HookInstallation, project: str) -> HookObstacle | None:
-    """Return an obstacle if the CLI would not run the gate, or None if it would.
+def find_gate_obstacle(
+    user: HookInstallation, project: str, environment: Mapping[str, str]
+) -> HookObstacle | None:
+    """Return an obstacle if the CLI might not run the gate, or None if it would.
 
     `user` is the user's installation, and `project` the text of the settings in the agent's folder,
-    which the agent may have written.
+    which the agent may have written. Its hooks could replace the gate, or a call that was approved.
     """
-    switches = [
-        untrusted_json.to_mapping(untrusted_json.parse_object(text.encode()).get("hooksConfig"))
-        for text in (user.text, project)
-    ]
+    if environment.get("GITHUB_SHA") or environment.get("SURFACE") == "Github":
+        return HookObstacle(
+            "with GITHUB_SHA, or SURFACE=Github, Gemini CLI hides variables from its hooks",
+            "remove both from `env:`",
+        )
+    own, here = _parse_settings(user.text), _parse_settings(project)
+    if own is None or here is None:
+        where = "your own settings" if own is None else "the settings in the agent's folder"
+        return HookObstacle(
+            f"{where} for Gemini CLI cannot be read", "correct .gemini/settings.json there"
+        )
+    refused: list[str] = [key for key in ("hooks", "hooksConfig") if key in here]
+    if any(_REDACTION in untrusted_json.to_mapping(each.get("security")) for each in (own, here)):
+        refused.append(_REDACTION)
+    if refused:
+        return HookObstacle(
+            f"the settings of Gemini CLI contain `{refused[0]}`, which could disable the gate",
+            f"remove `{refused[0]}` from .gemini/settings.json in the agent's folder"
+            + (" and in your home folder" if refused[0] == _REDACTION else ""),
+        )
+    return _find_own_obstacle(user, untrusted_json.to_mapping(own.get("hooksConfig")))
+
+
+def _find_own_obstacle(user: HookInstallation, switch: Mapping[str, Any]) -> HookObstacle | None:
+    """Return an obstacle if the user's own settings lack the gate or disable it."""
     gates = [
         entry.hook
         for entry in find_installed(user.text, user.file)
-        if entry.event == GATE_EVENT and not entry.matcher
+        if entry.event == GATE_EVENT
+        and not entry.matcher
+        and f"${GATE_VARIABLE}" in str(entry.hook.get("command"))
     ]
-    off = [each for switch in switches for each in _to_list(switch.get("disabled"))]
+    off = _to_list(switch.get("disabled"))
     is_off = any((gate.get("name") or gate.get("command")) in off for gate in gates)
-    if any(switch.get("enabled", True) is not True for switch in switches) or is_off:
+    if switch.get("enabled", True) is not True or is_off:
         return HookObstacle("the settings of Gemini CLI disable hooks", "remove `hooksConfig`")
     if not gates:
         return HookObstacle(
@@ -131,6 +158,20 @@ def find_gate_obstacle(user: HookInstallation, project: str) -> HookObstacle | N
             "run `rekindle hooks install --harness gemini --for user`",
         )
     return None
+
+
+def _parse_settings(text: str) -> dict[str, Any] | None:
+    """Return settings without comments, or None if the CLI could read something else in them."""
+    if not text:
+        return {}
+    # A carriage return alone ends a comment for Rekindle, but not for the CLI.
+    if "\r" in text.replace("\r\n", ""):
+        return None
+    try:
+        settings = json_codec.decode_foreign(text.encode("utf-8", "replace"), "settings.json")
+    except DocumentError:
+        return None
+    return settings if isinstance(settings, dict) else None
 
 
 def find_hook_obstacle(found: HookInstallation) -> HookObstacle | None:
