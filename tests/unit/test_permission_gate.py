@@ -27,6 +27,8 @@ from rekindle.stores.folders.brake_files import BrakeFiles
 from rekindle.system.files import hook_program
 
 PUSH = {"command": "git push"}
+HERE = "/w/app"
+PUSH_HASH = hash_call("Bash", PUSH, HERE)
 REFUSED = 2
 
 
@@ -46,7 +48,8 @@ class Gate:
         line = ask_gate.render_command_line(
             [self.python, "-I", "-S", str(self.program), self.harness, f"{self.folder}/gate.json"]
         )
-        call = {"tool_name": tool, "tool_input": PUSH if arguments is None else arguments}
+        given = PUSH if arguments is None else arguments
+        call = {"tool_name": tool, "tool_input": given, "cwd": HERE}
         (self.folder / "in").write_bytes(json.dumps(call).encode() if payload is None else payload)
         with (self.folder / "in").open("rb") as given:
             return subprocess.Popen(
@@ -64,7 +67,7 @@ class Gate:
             assert time.monotonic() < deadline
             time.sleep(0.01)
         [name] = names
-        return name, self.files.request("l1", name).read_bytes().partition(b"\n")[2]
+        return name, self.files.request("l1", name).read_bytes().split(b"\n")[1]
 
     def decide(self, name, text):
         path = self.files.answer("l1", name)
@@ -152,8 +155,8 @@ def test_a_rule_covers_its_tool(rule, tool, asked):
 def test_an_approval_for_this_call_permits_it(gate):
     child = gate.start()
     name, call = gate.request()
-    assert hashlib.sha256(call).hexdigest() == hash_call("Bash", PUSH)
-    gate.decide(name, f"allow {hash_call('Bash', PUSH)}\n")
+    assert hashlib.sha256(call).hexdigest() == PUSH_HASH
+    gate.decide(name, f"allow {PUSH_HASH}\n")
     assert finish(child) == (0, "", "")
     assert list(gate.files.list_requests("l1")) == []
 
@@ -161,10 +164,41 @@ def test_an_approval_for_this_call_permits_it(gate):
 def test_a_denial_refuses_it_with_a_reason(gate):
     child = gate.start()
     name, _ = gate.request()
-    gate.decide(name, f"deny {hash_call('Bash', PUSH)}\nA person denied it.")
+    gate.decide(name, f"deny {PUSH_HASH}\nA person denied it.")
     code, out, err = finish(child)
     assert (code, out) == (REFUSED, "")
     assert err.startswith("A person denied it. Continue with")
+
+
+def test_a_refusal_needs_no_hash(gate):
+    """The supervisor cannot hash a request that it cannot read."""
+    child = gate.start()
+    name, _ = gate.request()
+    gate.decide(name, "deny -\nIt cannot be read.")
+    code, _, err = finish(child)
+    assert code == REFUSED
+    assert err.startswith("It cannot be read. Continue with")
+
+
+@pytest.mark.parametrize(
+    ("tool", "is_hashed"), [("Bash", False), ("run_shell_command", False), ("mcp__x__file", True)]
+)
+def test_the_description_of_a_command_is_shown_but_not_hashed(gate, tool, is_hashed):
+    """It often differs in each attempt. For other tools it has an effect."""
+    gate.rules(ask=[[tool, ""]])
+    child = gate.start(tool, {**PUSH, "description": "Publish"})
+    name, call = gate.request()
+    assert ("description" in json.loads(call)["arguments"]) is is_hashed
+    assert b"Publish" in gate.files.request("l1", name).read_bytes()
+    digest = hash_call(tool, {**PUSH, "description": "Other words"}, HERE)
+    gate.decide(name, f"allow {digest}\n")
+    assert finish(child)[0] == (REFUSED if is_hashed else 0)
+
+
+def test_a_call_without_its_folder_is_refused(gate):
+    payload = json.dumps({"tool_name": "Bash", "tool_input": PUSH}).encode()
+    assert finish(gate.start(payload=payload))[0] == REFUSED
+    assert list(gate.files.list_requests("l1")) == []
 
 
 def test_claude_code_gets_the_reason_as_json(gate):
@@ -179,15 +213,25 @@ def test_claude_code_gets_the_reason_as_json(gate):
 @pytest.mark.parametrize(
     "text",
     [
-        f"allow {hash_call('Bash', {'command': 'git push --force'})}\n",
+        f"allow {hash_call('Bash', {'command': 'git push --force'}, HERE)}\n",
+        f"allow {hash_call('Bash', PUSH, '/w/other')}\n",
         "allow\n",
         "allow ",
         "",
-        f"{hash_call('Bash', PUSH)} allow\n",
-        f"ALLOW {hash_call('Bash', PUSH)}\n",
-        f"allow  {hash_call('Bash', PUSH)}\n",
+        f"{PUSH_HASH} allow\n",
+        f"ALLOW {PUSH_HASH}\n",
+        f"allow  {PUSH_HASH}\n",
     ],
-    ids=["other call", "no hash", "torn", "empty", "swapped", "capitals", "two spaces"],
+    ids=[
+        "other call",
+        "other folder",
+        "no hash",
+        "torn",
+        "empty",
+        "swapped",
+        "capitals",
+        "two spaces",
+    ],
 )
 def test_any_other_answer_refuses_it(gate, text):
     """The answer for another call counts for no call, and neither does a torn or empty one."""

@@ -8,7 +8,7 @@ and the launch names the file in an environment variable.
 The gate is a program of its own, because its failures must refuse a call, while the hook's must
 not. It writes a request for the supervisor, which asks a person and writes the decision. In a
 sandbox, the agent can write a request, but no decision. A decision names the request and the hash
-of the call, so it permits exactly one call, once.
+of the call and its folder, so it permits exactly one call, once.
 """
 
 import os
@@ -34,6 +34,8 @@ ALLOW_OUTPUT = {
 """Output that permits a call. Other CLIs permit it if there is no output."""
 WRITING = ("Write", "Edit", "write_file", "replace")
 """Tools that can write only a file, such as the draft."""
+DESCRIBED_TOOLS = ("Bash", "run_shell_command")
+"""Tools whose `description` has no effect. It often differs when a model repeats a call."""
 CONTINUE = "Continue with work that does not need it, and report what is left."
 
 
@@ -54,8 +56,15 @@ def main(arguments: list[str]) -> None:
         leave()  # the CLI's other rules decide
     if rules["draft"] and tool in WRITING and given.get("file_path") == rules["draft"]:
         permit(harness)
-    call = json.dumps({"arguments": given, "tool": tool}, sort_keys=True).encode()
-    decision, words = hold_call(call, path.rpartition("/")[0], rules["seconds"])
+    folder = payload["cwd"]
+    if not isinstance(folder, str):
+        raise TypeError
+    note = {}
+    if tool in DESCRIBED_TOOLS and "description" in given:
+        note["description"] = given.pop("description")
+    call = json.dumps({"arguments": given, "cwd": folder, "tool": tool}, sort_keys=True).encode()
+    shown = json.dumps(note).encode()
+    decision, words = hold_call(call, shown, path.rpartition("/")[0], rules["seconds"])
     if decision == "allow":
         permit(harness)
     refuse(harness, words)
@@ -70,8 +79,11 @@ def read_all(fd: int) -> bytes:
     return data
 
 
-def hold_call(call: bytes, folder: str, seconds: float) -> tuple[str, str]:
-    """Return the decision about a call, and its reason. Without an answer, the call is refused."""
+def hold_call(call: bytes, shown: bytes, folder: str, seconds: float) -> tuple[str, str]:
+    """Return the decision about a call, and its reason. Without an answer, the call is refused.
+
+    The person also sees `shown`, but an approval is not bound to it.
+    """
     import hashlib  # noqa: PLC0415 - not needed for most calls
 
     began, deadline = time.time(), time.monotonic() + seconds
@@ -81,7 +93,7 @@ def hold_call(call: bytes, folder: str, seconds: float) -> tuple[str, str]:
     digest = hashlib.sha256(call).hexdigest()
     marks = os.environ.get("REKINDLE_MARKS") or folder
     request, answer = f"{marks}/ask-{launch}-{code}", f"{folder}/answer-{launch}-{code}"
-    write_request(request, b"%d\n" % int(began) + call)
+    write_request(request, b"%d\n%b\n%b" % (int(began), call, shown))
     beat = time.monotonic()
     try:
         # Compare both clocks, because a suspended host stops only one of them.
@@ -118,7 +130,7 @@ def read_answer(path: str, digest: str) -> tuple[str, str]:
     except FileNotFoundError:
         return "", ""
     decision, _, named = first.partition(" ")
-    if named != digest:
+    if decision != "deny" and named != digest:
         return "deny", "The approval was for another call."
     return decision, words
 

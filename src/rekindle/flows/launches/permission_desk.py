@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -13,8 +14,10 @@ from rekindle.errors import RekindleError
 from rekindle.flows.operator.ask_operator import QuestionAsker
 from rekindle.flows.supervisor_ports import AgentSpec, SupervisorPorts, TroubleReport
 from rekindle.harnesses.untrusted_json import describe_call, parse_object, to_mapping, to_text
+from rekindle.hook.permission_gate import DESCRIBED_TOOLS
 from rekindle.policy.operator import asked_calls
 from rekindle.policy.operator.asked_calls import ALLOW, AskedCall
+from rekindle.policy.operator.questions import DEADLINE
 from rekindle.policy.projection.projection import Projection
 from rekindle.stores.files.writer import Writer
 from rekindle.system.files import durable_files
@@ -26,6 +29,12 @@ from rekindle.thresholds.hook_limits import (
 )
 
 _DENIED = "A person denied this call. Do not try it again."
+_UNANSWERED = "No person answered the question about this call before its deadline."
+_UNREADABLE = "Rekindle could not read this call, so no person was asked about it."
+_TOO_MANY = (
+    f"This launch has already asked for permission {GATE_REQUESTS} times, so no person was asked "
+    "about this call."
+)
 
 
 class _Waiter(msgspec.Struct, frozen=True):
@@ -55,7 +64,9 @@ class PermissionDesk:
         self._waiting: dict[str, _Waiter] = {}
         self._seen: set[str] = set()
         self.digests: set[str] = set()
-        """Hashes of all calls that waited. A person decided about them, or did not answer."""
+        """Hashes of all calls that waited, without their folders, which a transcript may not name.
+        A person decided about them, or did not answer.
+        """
 
     def check(self) -> bool:
         """Ask about new calls and pass on new decisions. Return whether a call is waiting."""
@@ -85,7 +96,11 @@ class PermissionDesk:
         self._asker.notify_calls(asked)
 
     def _place(self, writer: Writer, waiter: _Waiter) -> list[events.QuestionAsked]:
-        """Use an approval for the same call, or wait for an open question, or ask a new one."""
+        """Use an approval for the same call, or wait for an open question, or ask a new one.
+
+        Return the question to notify the operator of. For an open question, the operator may think
+        that no call waits anymore.
+        """
         now, known = self._ports.clock(), writer.projection
         taken = {each.question for each in self._live()}
         for question in asked_calls.list_approvals(known, waiter.call.digest):
@@ -95,7 +110,7 @@ class PermissionDesk:
         opened = asked_calls.find_open_question(known, waiter.call.digest, now)
         if opened is not None and opened.question not in taken:
             self._keep(waiter, opened.question)
-            return []
+            return [opened]
         terms = self._asker.make_question_terms()
         asked = asked_calls.ask_about_waiting_call(
             known, waiter.call, self._launch, waiter.until, terms
@@ -116,7 +131,8 @@ class PermissionDesk:
             return
         if answer.choice != ALLOW:
             del self._waiting[waiter.name]
-            self._write(waiter, "deny", _DENIED)
+            words = _UNANSWERED if answer.origin == DEADLINE else _DENIED
+            self._write(waiter.name, f"deny {waiter.call.digest}\n{words}")
         elif waiter.question in asked_calls.list_approvals(known, waiter.call.digest):
             self._permit(writer, waiter, waiter.question)
         else:
@@ -129,11 +145,10 @@ class PermissionDesk:
         writer.append(
             events.CallPermitted(ts=self._ports.clock(), question=question, launch=self._launch)
         )
-        self._write(waiter, ALLOW, "")
+        self._write(waiter.name, f"{ALLOW} {waiter.call.digest}\n")
 
-    def _write(self, waiter: _Waiter, decision: str, words: str) -> None:
-        text = f"{decision} {waiter.call.digest}\n{words}"
-        durable_files.replace_file(self._files.answer(self._launch, waiter.name), text.encode())
+    def _write(self, name: str, text: str) -> None:
+        durable_files.replace_file(self._files.answer(self._launch, name), text.encode())
 
     def _forget_dead(self) -> None:
         for waiter in self._live():
@@ -151,24 +166,33 @@ class PermissionDesk:
 
     def _read_new_requests(self) -> list[_Waiter]:
         waiters = []
-        for name in self._files.list_requests(self._launch):
-            if name in self._seen or len(self._seen) >= GATE_REQUESTS:
-                continue
+        requests = self._files.list_requests(self._launch)
+        new = (name for name in requests if name not in self._seen)
+        # An agent could forge any number of requests, so each check takes only some of them.
+        for name in list(islice(new, GATE_REQUESTS)):
             self._seen.add(name)
-            if (waiter := self._read_request(name)) and self._is_alive(waiter):
-                self.digests.add(waiter.call.digest)
+            if len(self._seen) > GATE_REQUESTS:
+                self._write(name, f"deny -\n{_TOO_MANY}")
+            elif (waiter := self._try_request(name)) is None:
+                self._write(name, f"deny -\n{_UNREADABLE}")
+            elif self._is_alive(waiter):
                 waiters.append(waiter)
         return waiters
+
+    def _try_request(self, name: str) -> _Waiter | None:
+        try:
+            return self._read_request(name)
+        except (RekindleError, RecursionError):  # the call may be nested deeply
+            return None
 
     def _read_request(self, name: str) -> _Waiter | None:
         """Return the call in a request, or None if a sandboxed agent wrote something else there."""
         path = self._files.request(self._launch, name)
-        try:
-            data = durable_files.read_bytes(path, GATE_REQUEST_BYTES) or b""
-        except RekindleError:
-            return None
-        head, _, call = data.partition(b"\n")
+        data = durable_files.read_bytes(path, GATE_REQUEST_BYTES) or b""
+        head, _, rest = data.partition(b"\n")
+        call, _, note = rest.partition(b"\n")
         record = parse_object(call)
+        folder = to_text(record.get("cwd"))
         tool, arguments = to_text(record.get("tool")), to_mapping(record.get("arguments"))
         if not tool or not head.isdigit():
             return None
@@ -176,14 +200,23 @@ class PermissionDesk:
         began = min(now, _read_time(head) or now)
         seconds = self._ports.settings.runtime.questions.gate_seconds - GATE_MARGIN_SECONDS
         redaction = self._ports.store.redaction
+        about = describe_call(arguments)
+        if folder != self._agent.folder:
+            inner = folder.removeprefix(f"{self._agent.folder}/")
+            about = f"in {inner}: {about}"
+        digest = hash_call(tool, arguments)
+        if tool in DESCRIBED_TOOLS and (words := to_text(parse_object(note).get("description"))):
+            arguments = {"description": words, **arguments}
         # Redaction comes before truncation, because a truncated secret may not be recognized.
         shown = msgspec.json.decode(redaction.json(msgspec.json.encode(arguments)))
         asked = AskedCall(
             digest=hashlib.sha256(call).hexdigest(),
             tool=tool,
             arguments=shown,
-            about=redaction.text(describe_call(arguments)),
+            about=redaction.text(about),
+            folder=redaction.text(folder),
         )
+        self.digests.add(digest)
         return _Waiter(name, asked, began + timedelta(seconds=seconds))
 
 
@@ -194,7 +227,9 @@ def _read_time(seconds: bytes) -> datetime | None:
         return None
 
 
-def hash_call(tool: str, arguments: Mapping[str, Any]) -> str:
+def hash_call(tool: str, arguments: Mapping[str, Any], folder: str = "") -> str:
     """Return the hash of a call, as the gate computes it."""
-    call = json.dumps({"arguments": arguments, "tool": tool}, sort_keys=True)
+    ignored = {"description"} if tool in DESCRIBED_TOOLS else set()
+    hashed = {key: value for key, value in arguments.items() if key not in ignored}
+    call = json.dumps({"arguments": hashed, "cwd": folder, "tool": tool}, sort_keys=True)
     return hashlib.sha256(call.encode()).hexdigest()

@@ -1,7 +1,7 @@
 """Decide about tool calls that wait for a person's approval.
 
-An approval permits one call, once. It is bound to the hash of the tool and its arguments. An
-approval that comes too late for the waiting call stays valid until the next cycle ends.
+An approval permits one call, once. It is bound to the hash of the tool, its arguments and the
+folder. An approval that comes too late for the waiting call stays valid until the next cycle ends.
 """
 
 from collections.abc import Iterator, Mapping
@@ -15,6 +15,7 @@ from rekindle.formats.identifiers import to_one_line
 from rekindle.policy.operator import questions
 from rekindle.policy.operator.questions import PERMISSION, QuestionTerms
 from rekindle.policy.projection.projection import Projection
+from rekindle.thresholds.supervision import QUESTION_CHARACTERS
 from rekindle.thresholds.texts import ABOUT_CHARACTERS
 
 ALLOW = "allow"
@@ -27,12 +28,14 @@ class AskedCall(msgspec.Struct, frozen=True):
     """A tool call that waits for approval."""
 
     digest: str
-    """Hash of the tool and all its arguments."""
+    """Hash of the tool, its arguments and the folder."""
     tool: str
     arguments: Mapping[str, Any]
     """Arguments without secrets."""
     about: str
     """Arguments on one line."""
+    folder: str = ""
+    """Folder in which the call would run."""
 
 
 def ask_about_waiting_call(
@@ -43,6 +46,7 @@ def ask_about_waiting_call(
     question = questions.make_permission_question(projection, words, launch, terms)
     request = {
         **questions.describe_call(call.tool, call.arguments),
+        "folder": call.folder[:QUESTION_CHARACTERS],
         _CALL: call.digest,
         _WAITS_UNTIL: until.isoformat(timespec="seconds"),
     }

@@ -3,6 +3,7 @@
 import json
 import os
 import time
+from datetime import timedelta
 from types import SimpleNamespace
 
 import msgspec
@@ -18,6 +19,7 @@ from rekindle.thresholds.hook_limits import GATE_REQUESTS, GATE_SILENCE_SECONDS
 
 LAUNCH = "l1"
 PUSH = {"command": "git push"}
+HERE = "/w/app"
 
 
 class Office:
@@ -38,18 +40,25 @@ class Office:
         )
         persona = Persona(permissions=Permissions(ask=["Bash(git push*)"]))
         agent = SimpleNamespace(
-            name="trades", persona=persona, stays=False, scratch="", marks="", budget=None
+            name="trades",
+            persona=persona,
+            stays=False,
+            scratch="",
+            marks="",
+            budget=None,
+            folder=HERE,
         )
         self.desk = PermissionDesk(agent, ports, LAUNCH)
         self.files = self.store.folder("trades").brakes("", "")
 
-    def wait(self, call=None, *, began=None, data=None):
+    def wait(self, call=None, *, began=None, data=None, note=None):
         """Write a request, and return its id."""
         self.number += 1
         name = f"{self.number:032x}"
-        call = {"arguments": PUSH, "tool": "Bash"} if call is None else call
+        call = {"arguments": PUSH, "tool": "Bash", "cwd": HERE} if call is None else call
         head = int(time.time() if began is None else began)
-        text = f"{head}\n{json.dumps(call, sort_keys=True)}".encode() if data is None else data
+        text = f"{head}\n{json.dumps(call, sort_keys=True)}\n{json.dumps(note or {})}".encode()
+        text = text if data is None else data
         self.files.request(LAUNCH, name).write_bytes(text)
         return name
 
@@ -78,7 +87,7 @@ def test_an_approval_is_passed_on_once_with_the_hash_of_the_call(office):
     assert office.desk.check()
     office.answer("trades-1", "allow")
     assert not office.desk.check()
-    assert office.decision(name) == f"allow {hash_call('Bash', PUSH)}\n"
+    assert office.decision(name) == f"allow {hash_call('Bash', PUSH, HERE)}\n"
     assert list(office.known.permitted) == ["trades-1"]
     again = office.wait()
     assert office.desk.check()
@@ -133,9 +142,67 @@ def test_an_approval_for_a_dead_gate_is_kept_for_the_same_call(office, how):
     ],
 )
 def test_a_forged_request_that_is_not_a_call_asks_nothing(office, data):
-    office.wait(data=data)
+    name = office.wait(data=data)
     assert not office.desk.check()
     assert office.known.questions == {}
+    assert office.decision(name).startswith("deny -\nRekindle could not read this call")
+
+
+@pytest.mark.parametrize("depth", [900, 5_000, 200_000])
+def test_a_request_that_is_nested_deeply_does_not_hold_up_the_others(office, depth):
+    deep = '{"a":' * depth + "1" + "}" * depth
+    call = f'{{"arguments": {deep}, "cwd": "{HERE}", "tool": "Bash"}}'
+    bad = office.wait(data=f"{int(time.time())}\n{call}\n{{}}".encode())
+    good = office.wait()
+    assert office.desk.check()
+    assert list(office.desk._waiting) == [good]
+    assert office.decision(bad).startswith("deny -\nRekindle could not read this call")
+
+
+def test_an_approval_counts_only_in_the_same_folder(office):
+    """The question names the folder, also in its text if it is not the agent's own."""
+    office.wait()
+    office.desk.check()
+    office.answer("trades-1", "allow")
+    office.desk._waiting.clear()
+    other = office.wait({"arguments": PUSH, "tool": "Bash", "cwd": "/w/other"})
+    office.desk.check()
+    assert office.decision(other) == ""
+    first, second = office.known.questions.values()
+    assert (first.request["folder"], second.request["folder"]) == (HERE, "/w/other")
+    assert first.text.endswith(": Bash git push")
+    assert second.text.endswith(": Bash in /w/other: git push")
+
+
+def test_a_description_is_shown_but_replaces_no_argument(office):
+    office.wait(note={"description": "Publish", "command": "ls", "x": 1})
+    office.desk.check()
+    [asked] = office.known.questions.values()
+    assert asked.request["arguments"] == {**PUSH, "description": "Publish"}
+    assert office.desk.digests == {hash_call("Bash", {**PUSH, "description": "Other words"})}
+
+
+def test_a_default_at_the_deadline_is_not_called_a_denial(office):
+    name = office.wait()
+    office.desk.check()
+    with office.store.writer("trades") as writer:
+        later = clock.read_clock() + timedelta(days=365)
+        writer.append(*answers.apply_defaults(writer.projection, later))
+    office.desk.check()
+    assert "No person answered" in office.decision(name)
+
+
+def test_a_repeated_call_is_notified_again(office):
+    """The person may have ignored the first message because the call no longer waited."""
+    first = office.wait()
+    office.desk.check()
+    office.files.request(LAUNCH, first).unlink()
+    assert not office.desk.check()
+    office.wait()
+    assert office.desk.check()
+    assert list(office.known.questions) == ["trades-1"]
+    assert len(office.notified) == 2
+    assert office.notified[0] == office.notified[1]
 
 
 def test_a_request_cannot_extend_its_own_wait(office):
@@ -150,10 +217,16 @@ def test_a_request_cannot_extend_its_own_wait(office):
 
 
 def test_an_agent_cannot_ask_any_number_of_questions(office):
-    for number in range(GATE_REQUESTS + 5):
-        office.wait({"arguments": {"command": f"git push {number}"}, "tool": "Bash"})
+    names = [
+        office.wait({"arguments": {"command": f"git push {number}"}, "tool": "Bash", "cwd": HERE})
+        for number in range(GATE_REQUESTS + 5)
+    ]
+    office.desk.check()
     office.desk.check()
     assert len(office.known.questions) == GATE_REQUESTS
+    refused = [words for name in names if (words := office.decision(name))]
+    assert len(refused) == 5
+    assert all(words.startswith("deny -\nThis launch has already asked") for words in refused)
 
 
 def test_a_link_is_not_followed(office, tmp_path):

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.pure
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 TERMS = QuestionTerms(NOON, 3600.0)
-CALL = AskedCall("d1", "Bash", {"command": "git push"}, "git push")
+CALL = AskedCall("d1", "Bash", {"command": "git push"}, "git push", "/w/app")
 
 
 class Log:
@@ -52,6 +52,7 @@ def test_a_question_names_the_call_and_its_default_is_deny():
     assert asked.request == {
         "tool": "Bash",
         "arguments": {"command": "git push"},
+        "folder": "/w/app",
         "call": "d1",
         "waits_until": "2026-03-01T12:05:00+00:00",
     }

@@ -116,14 +116,14 @@ def test_a_label_keeps_the_words_of_its_choice():
 
 
 def test_a_call_that_waits_says_how_long():
-    call = AskedCall(digest="0" * 64, tool="Bash", arguments={"command": "git push"}, about="push")
+    call = AskedCall("0" * 64, "Bash", {"command": "git push"}, "push", "/w/app")
     terms = QuestionTerms(NOW, 3600.0)
     asked = ask_about_waiting_call(
         Projection("trades"), call, "l1", NOW + timedelta(minutes=5), terms
     )
     shown = message(asked).text
     assert "The call waits until 03:05:00 UTC. A later answer counts for the next cycle." in shown
-    assert '{"tool":"Bash","arguments":{"command":"git push"}}\n' in shown
+    assert '{"tool":"Bash","arguments":{"command":"git push"},"folder":"/w/app"}\n' in shown
     assert "Without an answer" not in shown
 
 
