@@ -129,6 +129,14 @@ def test_an_approval_lets_exactly_that_call_run_once(gated):
     assert "A person denied this call" in gated.told()
 
 
+def test_claude_code_refuses_a_spelling_that_its_own_rules_miss(place, request):
+    gated = Gated("claude-code", request, place)
+    gated.model.play(gated.shell("mktemp pushed.XXXX; git -C . push"), Text("done"))
+    gated.start().wait()
+    assert gated.runs() == 0
+    assert "starts with `git push`" in gated.told()
+
+
 def test_no_answer_refuses_the_call_and_a_later_one_counts_once(swept):
     """The agent is told and continues; the next run uses the approval for the same call only."""
     shell = swept.shell

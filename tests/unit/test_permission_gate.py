@@ -211,6 +211,27 @@ def test_claude_code_gets_the_reason_as_json(gate):
 
 
 @pytest.mark.parametrize(
+    ("command", "code"),
+    [
+        ("git push", 0),
+        ("cd x && /usr/bin/git push; sh -c 'git push'", 0),
+        ("git pull", 0),
+        ("git -C x push", REFUSED),
+        ("git  push", REFUSED),
+        ("g''it push", REFUSED),
+        ("git -C x push # git push", REFUSED),
+        ('sh -c "cd x;git push"', REFUSED),
+    ],
+)
+def test_claude_code_refuses_a_spelling_that_its_own_rules_miss(gate, command, code):
+    """A command in the exact spelling gets a question from the CLI, which starts the gate again."""
+    gate.harness = "claude-code:PreToolUse"
+    ended, out, err = finish(gate.start(arguments={"command": command, "description": "git  push"}))
+    assert (ended, out, "starts with `git push`" in err) == (code, "", code == REFUSED)
+    assert finish(gate.start(payload=b"{"))[0] == REFUSED
+
+
+@pytest.mark.parametrize(
     "text",
     [
         f"allow {hash_call('Bash', {'command': 'git push --force'}, HERE)}\n",
@@ -358,6 +379,9 @@ def test_claude_code_asks_for_exactly_the_rules():
         "Bash(*'git push*)",
         "WebFetch",
     ]
+    [before] = settings["hooks"]["PreToolUse"][-1]["hooks"]
+    assert before["onFailure"] == "block"
+    assert before["command"] == "python gate.pyc claude-code:PreToolUse /s/gate.json || exit 2"
     [entry] = settings["hooks"]["PermissionRequest"]
     [handler] = entry["hooks"]
     assert handler["timeout"] == 600

@@ -5,6 +5,9 @@ REMOVED = frozenset("\"'\\")
 ESCAPES = ("\\n", "\\r", "\\t")
 """White space in a quoted text of the shell, such as `$'a\\nb'`."""
 
+EXACT_AFTER = (" ", "/", '"', "'")
+"""Characters before a command in the rules for Claude Code."""
+
 
 def is_asked(rules: list[list[str]], tool: str, arguments: object) -> bool:
     """Return whether one of the rules covers a call. A rule is a tool's name and a text.
@@ -23,6 +26,21 @@ def is_asked(rules: list[list[str]], tool: str, arguments: object) -> bool:
         spaced = spaced.replace(escape, " ")
     readings = [strip(each) for each in dict.fromkeys((plain, spaced))]
     return any(contains(*each, strip(text)[0]) for text in texts for each in readings)
+
+
+def find_other_spelling(rules: list[list[str]], tool: str, command: str) -> str:
+    """Return the text of a rule that covers a command only in another spelling, or "".
+
+    Claude Code asks about a command only if it contains a rule's exact text. The caller refuses
+    other spellings, because the CLI would run them without a question.
+    """
+    for name, text in rules:
+        rest = f" {command}"
+        for before in EXACT_AFTER:
+            rest = rest.replace(f"{before}{text}", before)
+        if text and "*" not in text and is_asked([[name, text]], tool, rest):
+            return text
+    return ""
 
 
 def is_named(name: str, tool: str) -> bool:

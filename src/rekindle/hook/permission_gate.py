@@ -15,7 +15,7 @@ import os
 import sys
 import time
 
-from rekindle.hook.ask_rules import is_asked
+from rekindle.hook.ask_rules import find_other_spelling, is_asked
 from rekindle.hook.host_facts import is_name, read_file
 
 RULES_BYTES = 1024 * 1024
@@ -36,6 +36,10 @@ WRITING = ("Write", "Edit", "write_file", "replace")
 """Tools that can write only a file, such as the draft."""
 DESCRIBED_TOOLS = ("Bash", "run_shell_command")
 """Tools whose `description` has no effect. It often differs when a model repeats a call."""
+SPELLING = (
+    "A person must approve this command. Make a call that contains only this command, and write it "
+    "so that it starts with `{}`. For another folder, use `cd` in a call before it."
+)
 CONTINUE = "Continue with work that does not need it, and report what is left."
 
 
@@ -52,6 +56,12 @@ def main(arguments: list[str]) -> None:
     tool, given = payload["tool_name"], payload["tool_input"]
     if not isinstance(tool, str) or not isinstance(given, dict):
         raise TypeError
+    if harness == "claude-code:PreToolUse":
+        text = find_other_spelling(rules["ask"], tool, str(given.get("command", "")))
+        if not text:
+            leave()  # the CLI's own rules ask about the call, if a person must approve it
+        os.write(2, SPELLING.format(text).encode())
+        os._exit(REFUSING)
     if not is_asked(rules["ask"], tool, given):
         leave()  # the CLI's other rules decide
     if rules["draft"] and tool in WRITING and given.get("file_path") == rules["draft"]:

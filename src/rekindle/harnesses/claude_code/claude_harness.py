@@ -157,8 +157,12 @@ def command(start: LaunchSpec) -> ProgramCommand:
         settings["permissions"] = {"ask": list_ask_rules(rules)}
         if not start.interactive:
             files[ask_gate.RULES_FILE] = ask_gate.render_rules(rules, start)
-            entry = ask_gate.make_entry(start, NAME)
-            settings.setdefault("hooks", {})["PermissionRequest"] = [entry]
+            events = settings.setdefault("hooks", {})
+            events["PermissionRequest"] = [ask_gate.make_entry(start, NAME)]
+            # The CLI's rules miss other spellings of a command, and -p has no question for a hook.
+            before = ask_gate.make_entry(start, f"{NAME}:PreToolUse")
+            before["hooks"][0]["onFailure"] = "block"
+            events.setdefault("PreToolUse", []).append(before)
     if settings:
         files[HOOKS_FILE] = json_codec.encode_pretty(settings, HOOKS_FILE).decode()
         argv.append(f"--settings={start.scratch}/{HOOKS_FILE}")
