@@ -123,6 +123,8 @@ OUTSIDE = {
     "flows/hooks/settings_file.py": "settings of a CLI, where a link is the user's own arrangement",
     "flows/hooks/export_hooks.py": "a file that the operator names",
     "flows/handoff/window_gauge.py": "the launch's folder outside the workspace",
+    "flows/handoff/notice_queue.py": "the launch's folder outside the workspace",
+    "flows/plugins/install_plugin.py": "settings of a CLI, and a record in the user's own folder",
     "stores/folders/private_files.py": "the user's own folder",
 }
 
