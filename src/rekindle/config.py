@@ -90,9 +90,10 @@ def find_project(start: Path) -> Path | None:
 
 def has_private_manifest(folder: Path) -> bool:
     """Return whether a plugin records the sessions in a folder without rekindle.yaml."""
-    return RekindleFolder(folder).path.is_dir() and (
-        private_files.find_private_project(folder).manifest.exists()
-    )
+    with translate_os_errors(folder):
+        return RekindleFolder(folder).path.is_dir() and (
+            private_files.find_private_project(folder).manifest.exists()
+        )
 
 
 def load_project(start: Path) -> Project:
@@ -177,7 +178,9 @@ def list_agents(folder: Path) -> list[str]:
 
 def read_manifest_text(folder: Path) -> str:
     path = folder / MANIFEST_FILE
-    if not path.exists() and has_private_manifest(folder):
+    with translate_os_errors(path):
+        is_private = not path.exists() and has_private_manifest(folder)
+    if is_private:
         path = private_files.find_private_project(folder).manifest
     try:
         data = durable_files.read_user_file(path, runtime_settings.MANIFEST_BYTES)

@@ -132,7 +132,7 @@ def ask(folder, line, **environment):
 @pytest.mark.parametrize(
     ("line", "offered"),
     [
-        ("rekindle st", ["stop", "status"]),
+        ("rekindle st", ["stop", "status", "statusline"]),
         ("rekindle run ", ["trades", "trains", "docs"]),
         ("rekindle relay show tra", ["trades", "trains"]),
         ("rekindle events -a d", ["docs"]),

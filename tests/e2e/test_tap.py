@@ -22,8 +22,9 @@ STRANGER = 666
 
 @pytest.fixture(autouse=True)
 def _own_phone():
-    """Forget the phone of the last test."""
-    shutil.rmtree(make_user_folder() / "phone", ignore_errors=True)
+    """Hide the projects and the phones of other tests."""
+    for name in ("projects", "phone"):
+        shutil.rmtree(make_user_folder() / name, ignore_errors=True)
 
 
 @contextmanager

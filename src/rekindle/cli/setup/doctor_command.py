@@ -40,6 +40,7 @@ from rekindle.policy.settings.runtime_settings import FleetSettings
 from rekindle.stores.files import FileStore
 from rekindle.stores.files.folder_check import FolderProblem
 from rekindle.system import clock
+from rekindle.system.files import durable_files
 from rekindle.system.notifications import Notifier
 from rekindle.system.processes.program_search import find_executable
 from rekindle.system.sandbox import probe
@@ -162,7 +163,7 @@ def _examine_all() -> dict[str, list[FolderProblem]]:
 def _examine_agent(project: Project, store: FileStore, name: str) -> Iterator[FolderProblem]:
     # On a fleet, the files on this host are not used.
     is_here = project.settings.fleet is None
-    if not (project.path / MANIFEST_FILE).exists():
+    if not durable_files.path_exists(project.path / MANIFEST_FILE):
         words = "a plugin records your own sessions here, but no agent can run yet"
         yield FolderProblem(words, "to set up an agent, use `rekindle init`", is_note=True)
         yield from store.inspect(name)

@@ -8,7 +8,7 @@ from rekindle import config
 from rekindle.config import Project
 from rekindle.documents.manifest import MANIFEST_FILE, Manifest
 from rekindle.documents.manifest_pipelines import PromptFile
-from rekindle.errors import StoreError, UnacceptedError, UntrustedError
+from rekindle.errors import StoreError, UnacceptedError, UntrustedError, translate_os_errors
 from rekindle.policy.redact.redaction import Redaction
 from rekindle.policy.settings import consent, used_personas
 from rekindle.policy.settings.consent import (
@@ -46,8 +46,9 @@ def is_trusted(folder: Path) -> bool:
     accepted that manifest yet.
     """
     own = private_files.find_private_project(folder)
-    if own.manifest.exists() and (folder / MANIFEST_FILE).exists():
-        return False
+    with translate_os_errors(folder / MANIFEST_FILE):
+        if own.manifest.exists() and (folder / MANIFEST_FILE).exists():
+            return False
     return trust_records.is_trusted(own, clock.read_clock())
 
 
@@ -98,7 +99,7 @@ def accept_project(project: Project) -> None:
         _accept_agent(project, name)
     for name in project.manifest.pipelines:
         accept_pipeline(project, name)
-    if (project.path / MANIFEST_FILE).exists():
+    if durable_files.path_exists(project.path / MANIFEST_FILE):
         durable_files.remove_file(own.manifest)  # the user's own manifest replaces it
     trust_records.record_trust(own, clock.read_clock())
 
