@@ -8,6 +8,8 @@ import time
 
 import pytest
 
+import prerequisites
+
 pytestmark = [pytest.mark.torture, pytest.mark.timeout(600)]
 
 SDK_SERVER = """\
@@ -35,12 +37,12 @@ def sdk(tmp_path_factory):
     """Return a Python with the SDK, which is not among our requirements because of its size."""
     uv, folder = shutil.which("uv"), tmp_path_factory.mktemp("sdk") / "venv"
     if uv is None:
-        pytest.skip("uv is not installed")
+        prerequisites.refuse("uv is not installed")
     python = folder / "bin/python"
     for command in (["venv", str(folder)], ["pip", "install", "--python", str(python), "mcp"]):
         made = subprocess.run([uv, *command], capture_output=True, text=True, check=False)
         if made.returncode:
-            pytest.skip(f"the SDK cannot be installed: {made.stderr[-200:]}")
+            prerequisites.refuse(f"the SDK cannot be installed: {made.stderr[-200:]}")
     return python
 
 

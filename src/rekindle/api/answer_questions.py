@@ -86,11 +86,7 @@ def send_message(selected: SelectedQuestion, words: str) -> None:
             if command
             else "`rekindle status` shows what the agent is doing",
         )
-    if not words or len(words) > ANSWER_CHARACTERS:
-        raise UsageError(
-            f"an answer has 1 to {ANSWER_CHARACTERS:,} characters; this one has {len(words):,}",
-            hint="shorten it, and put the rest in a file that the agent can read",
-        )
+    answers.require_length(words, ANSWER_CHARACTERS, "an answer")
     selected.store.create(selected.agent)
     now = clock.read_clock()
     desired = runs.make_desired_event(selected.known.run, "running", now)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from rekindle.api.agent_store import read_known
 from rekindle.api.operator import Operator
 from rekindle.documents.events import MessageSent
-from rekindle.errors import AgentError, UsageError
+from rekindle.errors import AgentError
 from rekindle.formats.identifiers import strip_invisible
 from rekindle.policy.operator import answers
 from rekindle.policy.operator.build_row import RowInputs, build_row
@@ -47,11 +47,7 @@ def tell_agent(home: "Home", agent: str, text: str, operator: Operator) -> SentM
     refuse_agent(home.project, "rekindle tell")
     name, words = home.project.require_agent(agent), strip_invisible(text).strip()
     answers.require_own_words(words)
-    if not words or len(words) > MESSAGE_CHARACTERS:
-        raise UsageError(
-            f"a message has 1 to {MESSAGE_CHARACTERS:,} characters; this one has {len(words):,}",
-            hint="shorten it, and put the rest in a file that the agent can read",
-        )
+    answers.require_length(words, MESSAGE_CHARACTERS, "a message")
     if len(read_known(home.store, name).waiting_messages) >= MESSAGES_WAITING:
         raise AgentError(
             f"{MESSAGES_WAITING} messages already wait for {name}",

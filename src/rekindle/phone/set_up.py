@@ -40,7 +40,10 @@ def set_up_service(service: str, token: str, server: str | None) -> ServiceSetup
         PhoneError: The service cannot be reached, or refuses the token.
     """
     if service == telegram.NAME and not token:
-        raise UsageError("there is no token", hint="create a bot with @BotFather in Telegram")
+        raise UsageError(
+            "there is no token",
+            hint="paste the token that @BotFather in Telegram prints for your bot",
+        )
     if any(not char.isprintable() or char.isspace() or char == "/" for char in token):
         raise UsageError("this is not a token", hint="paste only the token, on one line")
     files = PhoneFiles()

@@ -117,7 +117,8 @@ def _select_places(clis: Sequence[str]) -> list[tuple[str, PluginPlace]]:
     places = list(find_places(clis or CLIS))
     if not places:
         raise AgentError(
-            f"none of these CLIs is on the PATH: {', '.join(CLIS)}", hint="install one of them"
+            f"none of these CLIs is on the PATH: {', '.join(CLIS)}",
+            hint="install one of them, or add its folder to the PATH",
         )
     return places
 

@@ -30,6 +30,7 @@ from rekindle.thresholds.hook_limits import (
 
 _DENIED = "A person denied this call. Do not try it again."
 _UNANSWERED = "No person answered the question about this call before its deadline."
+_USED = "The approval was already used for the same call."
 _UNREADABLE = "Rekindle could not read this call, so no person was asked about it."
 _TOO_MANY = (
     f"This launch has already asked for permission {GATE_REQUESTS} times, so no person was asked "
@@ -136,7 +137,8 @@ class PermissionDesk:
         elif waiter.question in asked_calls.list_approvals(known, waiter.call.digest):
             self._permit(writer, waiter, waiter.question)
         else:
-            del self._waiting[waiter.name]  # the approval was used for the same call
+            del self._waiting[waiter.name]
+            self._write(waiter.name, f"deny {waiter.call.digest}\n{_USED}")
 
     def _permit(self, writer: Writer, waiter: _Waiter, question: str) -> None:
         self._waiting.pop(waiter.name, None)

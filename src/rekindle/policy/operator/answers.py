@@ -151,6 +151,16 @@ def require_own_words(text: str) -> None:
         raise UsageError("TEXT is a placeholder", hint="replace it with your own words")
 
 
+def require_length(text: str, most: int, noun: str) -> None:
+    """Raise UsageError if a person's text is empty or too long."""
+    if not text or len(text) > most:
+        hint = "shorten it, and put the rest in a file that the agent can read"
+        raise UsageError(
+            f"{noun} has 1 to {most:,} characters; this one has {len(text):,}",
+            hint=hint if text else "write it in quotes after the name of the agent",
+        )
+
+
 def _parse_amount(question: QuestionAsked, words: str) -> float:
     least = _find_least_cap(question)
     try:

@@ -6,6 +6,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from threading import Timer
 from typing import IO, Any
 
 from rekindle.errors import AgentError
@@ -112,10 +113,8 @@ class JsonConversation:
         self._requests.flush()
 
 
-def _start_timer(child: subprocess.Popen[bytes]) -> Any:
+def _start_timer(child: subprocess.Popen[bytes]) -> Timer:
     """End the CLI if it does not answer, so that a read ends too."""
-    from threading import Timer  # noqa: PLC0415 - few commands need it
-
     timer = Timer(PLUGIN_COMMAND_SECONDS, child.kill)
     timer.daemon = True
     timer.start()

@@ -11,7 +11,7 @@ import pytest
 
 from rekindle.documents import events
 from rekindle.documents.launches.launch_types import RefusedCall
-from rekindle.errors import AnswerError
+from rekindle.errors import AnswerError, UsageError
 from rekindle.policy.exits.stop_reasons import STOP_REASONS
 from rekindle.policy.operator import answers, questions
 from rekindle.policy.operator.questions import QuestionTerms
@@ -151,3 +151,10 @@ def test_an_answer_to_the_agents_own_question_only_informs_it(words, choice, tex
     assert (given.choice, given.text) == ((choice, text) if text else ("", words))
     assert answers.render_answer_command(asked) == 'rekindle answer a-1 "TEXT"'
     assert answers.list_other_answers(asked) == ("Postgres; rm -rf ~", "skip")
+
+
+@pytest.mark.parametrize(("text", "hint"), [("", "in quotes"), ("xxx", "shorten it")])
+def test_an_empty_text_is_not_to_be_shortened(text, hint):
+    with pytest.raises(UsageError, match="a message has 1 to 2 characters") as raised:
+        answers.require_length(text, 2, "a message")
+    assert hint in raised.value.hint
