@@ -50,7 +50,9 @@ async def is_offered(agents: AgentClient, name: str) -> bool:
     """Return whether the agent waits in the queue of its pool."""
     described = await agents.client.get_workflow_handle(agents.workflow(name)).describe()
     is_open = described.status == WorkflowExecutionStatus.RUNNING
-    return is_open and bool(described.raw_description.pending_activities)
+    # Once a host has accepted the offer, another activity is pending in that host's own queue.
+    pending = described.raw_description.pending_activities
+    return is_open and any(one.activity_type.name == "offer" for one in pending)
 
 
 async def play_starts(agents: AgentClient) -> list[str]:
