@@ -2,11 +2,14 @@
 
 import json
 import sys
+from urllib.parse import urlsplit
 
 import pytest
 
+import prerequisites
 from loopback import codex_cli, gemini_cli
 from loopback.script import Text, ToolCall
+from rekindle.system.sandbox import probe
 from torture.clis import _CODEX, NAMES, Cli
 
 pytestmark = pytest.mark.timeout(300)
@@ -99,3 +102,25 @@ def test_an_agent_reads_proposes_and_is_answered_in_its_first_turn(served):
     assert (proposal["text"], proposal["by"]) == ("regexes: too slow", "trades")
     assert "## Failed Approaches\n- regexes: too slow (" in served.rekindle("relay", "show")
     assert '"by":"trades"' in served.rekindle("loops", "--json")
+
+
+def test_an_agent_in_a_sandbox_reads_and_proposes(request, place):
+    """The sandbox hides the log's seal, which must not make the log look damaged."""
+    obstacle = probe.find_obstacle()
+    prerequisites.require(obstacle.words if obstacle else None)
+    served = Served("claude-code", request, place)
+    manifest = served.rekindle.project / "rekindle.yaml"
+    host = urlsplit(served.model.url).netloc
+    sandboxed = f"cycles: 1, sandbox: {{network: ['{host}']}}}}"
+    manifest.write_text(manifest.read_text().replace("cycles: 1}", sandboxed))
+    served.model.play(
+        served.call("status"),
+        served.call("propose_failed_approach", approach="regexes", reason="too slow"),
+        Text("done"),
+    )
+    served.rekindle.start("run", "trades").wait()
+    status, noted = served.results()
+    assert "state: running: cycle 1" in status, status
+    assert "Noted." in noted
+    [proposal] = served.log("proposal.made")
+    assert (proposal["text"], proposal["by"]) == ("regexes: too slow", "trades")

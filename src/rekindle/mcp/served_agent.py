@@ -13,6 +13,7 @@ from rekindle import config
 from rekindle.config import Project
 from rekindle.documents.events import Event
 from rekindle.errors import NotFoundError, RekindleError, UsageError
+from rekindle.flows.launches.sandboxed_start import MARKS_VARIABLE
 from rekindle.plugins import HookReaders
 from rekindle.policy.redact.redaction import Redaction
 from rekindle.policy.settings.runtime_settings import Settings
@@ -34,8 +35,9 @@ class ServedAgent:
         self.name, self.path, self.project, self.is_launched = name, project, known, launched
         self.settings = known.settings if known else Settings()
         private = private_files.find_private_project(project)
-        # A sandbox hides the user's folder. The log then cannot be compared with its seal.
-        is_visible = os.access(private.agent(name).path, os.R_OK | os.X_OK)
+        # A sandbox hides the log's seal in the user's folder, so the log cannot be checked there.
+        is_visible = MARKS_VARIABLE not in os.environ
+        is_visible = is_visible and os.access(private.agent(name).path, os.R_OK | os.X_OK)
         self.reader = StoreReader(
             project,
             private if is_visible else None,
