@@ -21,6 +21,7 @@ from sampling import WHOLE
 
 LINES = 100
 """More lines than it takes to start a worker."""
+KILLED_AT = range(0, LINES, 1 if WHOLE else 9)
 
 
 class KilledError(BaseException):
@@ -31,7 +32,9 @@ class Starting:
     """A run with a step for each line at which the coordinator is killed."""
 
     def __init__(self, path):
-        steps = "".join(f"      - {{id: s{number}, run: 'true'}}\n" for number in range(LINES))
+        steps = "".join(
+            f"      - {{id: s{number}, run: 'true'}}\n" for number in sorted({1, *KILLED_AT})
+        )
         steps += "      - {id: talk, prompt: Talk}\n"
         agents = "agents:\n  docs: {harness: command, command: [sh]}  # agent\n"
         manifest = f"version: 1\n{agents}pipelines:\n  ship:\n    steps:\n{steps}"
@@ -111,7 +114,7 @@ def is_killed_at_line(number, action):
 
 def test_a_kill_between_any_two_lines(starting):
     killed = []
-    for number in range(0, LINES, 1 if WHOLE else 9):
+    for number in KILLED_AT:
         killed.append(is_killed_at_line(number + 1, lambda: starting.ensure(number)))  # noqa: B023
         starting.ensure(number)
         starting.ensure(number)
