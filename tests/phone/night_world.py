@@ -63,6 +63,7 @@ for number in range(%(calls)d):
     if str(number) in done():
         continue
     call = {"tool_name": "Bash", "tool_input": {"command": f"git push {agent} {number}"}}
+    call["cwd"] = os.getcwd()
     ended = subprocess.run(["sh", "-c", gate], input=json.dumps(call).encode(), capture_output=True)
     if ended.returncode == 0 and b'"allow"' in ended.stdout:
         note("calls", f"{agent} {number} {time.time()}")
