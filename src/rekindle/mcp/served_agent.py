@@ -36,8 +36,9 @@ class ServedAgent:
         self.settings = known.settings if known else Settings()
         private = private_files.find_private_project(project)
         # A sandbox hides the log's seal in the user's folder, so the log cannot be checked there.
-        is_visible = MARKS_VARIABLE not in os.environ
-        is_visible = is_visible and os.access(private.agent(name).path, os.R_OK | os.X_OK)
+        is_visible = MARKS_VARIABLE not in os.environ and os.access(
+            private.agent(name).path, os.R_OK | os.X_OK
+        )
         self.reader = StoreReader(
             project,
             private if is_visible else None,

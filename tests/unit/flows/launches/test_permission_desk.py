@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import msgspec
 import pytest
 
+from rekindle.documents.events import CallPermitted
 from rekindle.documents.manifest import Permissions, Persona
 from rekindle.flows.launches.permission_desk import PermissionDesk, hash_call
 from rekindle.policy.operator import answers
@@ -103,6 +104,19 @@ def test_two_equal_calls_need_two_approvals(office):
     decided = [name for name in (first, second) if office.decision(name)]
     assert len(decided) == 1
     assert list(office.known.permitted) == ["trades-2"]
+
+
+def test_a_gate_whose_approval_was_used_elsewhere_does_not_wait(office):
+    name = office.wait()
+    office.desk.check()
+    office.answer("trades-1", "allow")
+    with office.store.writer("trades") as writer:
+        used = CallPermitted(ts=clock.read_clock(), question="trades-1", launch="l0")
+        writer.append(used)
+    assert not office.desk.check()
+    decision = office.decision(name)
+    assert decision.startswith("deny ")
+    assert "already used" in decision
 
 
 @pytest.mark.parametrize("how", ["gone", "silent", "late"])
