@@ -28,6 +28,7 @@ from rekindle.fleet.agent.host_orders import make_host_queue
 from rekindle.fleet.agent.workflow import AgentWorkflow
 from rekindle.fleet.commands import deploy_build
 from rekindle.fleet.commands.define_agent import define_agent
+from rekindle.fleet.engine import deployments
 from rekindle.fleet.engine.agent_client import AgentClient
 from rekindle.fleet.engine.connect import connect
 from rekindle.policy.fleet.agent_registry import (
@@ -182,7 +183,7 @@ class Chaos:
         self._say(f"{host.name} has ended")
         await asyncio.to_thread(host.start, self._build)
         self.crowd.rolled[host.name] = _now()
-        await self._until(lambda: self._polls(host, NEW_BUILD), 30)
+        await self._until(lambda: self._polls(host, NEW_BUILD), 120)
         self._say(f"{host.name} has the new build")
 
     async def _polls(self, host: Host, build: str) -> bool:
@@ -193,7 +194,11 @@ class Chaos:
             task_queue_type=TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY,
         )
         found = await self._client.workflow_service.describe_task_queue(asked)
-        return any(one.identity.startswith(f"rekindle {build} ") for one in found.pollers)
+        if not any(one.identity.startswith(f"rekindle {build} ") for one in found.pollers):
+            return False
+        # The part of the worker that decides polls another queue, and can be heard later.
+        known = (await deployments.read_builds(self._client)).find(build)
+        return known is not None and known.workers > 0
 
     async def _fault(self, what: str, host: Host) -> Fault:
         def found() -> dict[str, dict[str, Any]]:
