@@ -101,6 +101,8 @@ class LaunchStarted(Event, frozen=True, kw_only=True, tag="launch.started"):
     cycle: int
     session: str
     harness: str
+    account: str = ""
+    """Name of the CLI's account in the manifest; empty for the CLI's own configuration."""
     resumes: bool = False
     recovery: bool = False
     """Whether this is a fresh session that replaces an interrupted one."""

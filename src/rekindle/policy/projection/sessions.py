@@ -10,6 +10,7 @@ from datetime import datetime
 import msgspec
 
 from rekindle.documents import events
+from rekindle.documents.launches.route import Route
 from rekindle.thresholds.supervision import SESSIONS_KEPT
 
 NOT_IN_LOG = 2**62
@@ -54,6 +55,7 @@ class LaunchRecord(msgspec.Struct, frozen=True):
     session: str
     resumes: bool
     harness: str = ""
+    account: str = ""
     began: datetime | None = None
     seq: int = 0
     boot: str = ""
@@ -89,6 +91,10 @@ class LaunchRecord(msgspec.Struct, frozen=True):
     """Seconds between the launch's last progress and its end; None if there was no progress."""
     messages: tuple[str, ...] = ()
     """Ids of the persons' messages in its prompt."""
+
+    @property
+    def route(self) -> Route:
+        return Route(self.harness, self.account)
 
 
 _START_FIELDS = ("process", "launch")
@@ -142,6 +148,7 @@ def record_launch_start(attempts: dict[str, LaunchRecord], event: events.LaunchS
         attempts[event.launch] = msgspec.structs.replace(
             record,
             harness=event.harness,
+            account=event.account,
             began=event.ts,
             seq=event.seq,
             boot=event.boot,

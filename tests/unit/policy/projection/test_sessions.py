@@ -67,6 +67,12 @@ def test_a_clock_that_was_set_back_hides_no_start():
     assert folded(before, ended_earlier, began(minutes=-90, seq=5)).lives["one"].is_open
 
 
+def test_a_launch_knows_its_route():
+    """The route consists of the CLI and the account that the launch's start records."""
+    seen = folded(launched("l1", 1), launched("l2", 2, account="work")).attempts
+    assert [str(launch.route) for launch in seen.values()] == ["claude-code", "claude-code/work"]
+
+
 def test_a_lost_session_that_was_told_of_is_not_open_any_more():
     """Telling it ends it for good; if it resumes after all, it is open again."""
     told = events.SessionLost(ts=at(1), session="one")
