@@ -55,6 +55,8 @@ ALLOWED = {
     "harnesses/*_exits.py:*": "HTTP and exit status codes",
     "harnesses/exit_verdicts.py:_BROKEN": "HTTP status code",
     "harnesses/codex/codex_hooks.py:ENDING_SECONDS": "timeout that Codex itself sets",
+    "harnesses/acp/acp_bridge.py:VERSION": "version of a protocol",
+    "harnesses/acp/acp_bridge.py:METHOD_MISSING": "error code of JSON-RPC",
     "harnesses/untrusted_json.py:_MOST": "largest integer of JavaScript",
     "phone/ntfy.py:_*": "limits of ntfy, and HTTP status codes",
     "phone/telegram.py:_*": "limits of Telegram, and HTTP status codes",

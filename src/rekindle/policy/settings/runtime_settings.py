@@ -19,7 +19,8 @@ from rekindle.policy.settings.fleet_settings import *  # noqa: F403 - exported h
 from rekindle.policy.settings.fleet_settings import FleetSettings
 from rekindle.policy.settings.metrics_settings import MetricsSettings
 from rekindle.thresholds import screens
-from rekindle.thresholds.build_limits import *  # noqa: F403 - every name there is a threshold
+from rekindle.thresholds.bridge_limits import *  # noqa: F403 - every name there is a threshold
+from rekindle.thresholds.build_limits import *  # noqa: F403
 from rekindle.thresholds.comparison import *  # noqa: F403
 from rekindle.thresholds.fleet_limits import *  # noqa: F403
 from rekindle.thresholds.hook_limits import *  # noqa: F403

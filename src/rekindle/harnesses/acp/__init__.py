@@ -1,0 +1,1 @@
+"""Harness for agents that speak the Agent Client Protocol, and the bridge that talks to them."""

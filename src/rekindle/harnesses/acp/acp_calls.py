@@ -1,0 +1,121 @@
+"""Tool calls as agents describe them over the Agent Client Protocol.
+
+An agent names the kind of a tool, not the tool. A call can be described in several messages: Vibe
+sends the command only when the call starts, and not with its permission request.
+"""
+
+import json
+import re
+from typing import Any
+
+from rekindle.thresholds.bridge_limits import ACP_TEXT_CHARACTERS
+
+TOOLS = {
+    "execute": "Bash",
+    "edit": "Edit",
+    "delete": "Edit",
+    "move": "Edit",
+    "read": "Read",
+    "search": "Grep",
+    "fetch": "WebFetch",
+}
+"""A persona's name for each kind of tool."""
+_COMMAND_KEYS = ("command", "cmd")
+_PATH_KEYS = ("file_path", "filePath", "path", "abs_path", "filename")
+_SHELL = re.compile(r"(?:\S*/)?(?:ba|z|da)?sh")
+
+
+class AcpCall:
+    """One tool call, with everything that the agent has said about it so far."""
+
+    def __init__(self, number: str) -> None:
+        self.number = number
+        self.status = "pending"
+        self.is_reported = False
+        self.is_refused = False
+        self._kind, self._title = "", ""
+        self._input: dict[str, Any] = {}
+        self._paths: list[str] = []
+        self._texts: list[str] = []
+
+    def add(self, update: dict[str, Any]) -> None:
+        """Add the fields of a `tool_call`, a `tool_call_update` or a permission request."""
+        self._kind = _to_text(update.get("kind")) or self._kind
+        self._title = _to_text(update.get("title")) or self._title
+        self.status = _to_text(update.get("status")) or self.status
+        if isinstance(raw := update.get("rawInput"), dict) and raw:
+            self._input = raw
+        for place in _to_list(update.get("locations")):
+            self._paths.append(_to_text(place.get("path")))
+        for block in _to_list(update.get("content")):
+            if block.get("type") == "diff":
+                self._paths.append(_to_text(block.get("path")))
+            content = block.get("content")
+            if isinstance(content, dict) and not self.is_over:
+                self._texts.append(_to_text(content.get("text")))
+
+    @property
+    def is_over(self) -> bool:
+        return self.status in {"completed", "failed"}
+
+    @property
+    def is_described(self) -> bool:
+        """Return whether the call is worth reporting already."""
+        return bool(self._input) or self.status != "pending"
+
+    @property
+    def tool(self) -> str:
+        """Return the persona's name for the tool, or the agent's own."""
+        return TOOLS.get(self._kind) or self._title.partition(" ")[0] or self._kind or "tool"
+
+    @property
+    def command(self) -> str:
+        """Return the command of a shell call, if the agent named it as such."""
+        value = next((self._input[key] for key in _COMMAND_KEYS if key in self._input), "")
+        if isinstance(value, list):
+            words = [word for word in value if isinstance(word, str)]
+            match words:
+                # Codex wraps a command line in a shell.
+                case [shell, "-c" | "-lc", line] if _SHELL.fullmatch(shell):
+                    return line
+            return " ".join(words)
+        return _to_text(value)
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Return the files that the call names."""
+        own = (_to_text(self._input.get(key)) for key in _PATH_KEYS)
+        return tuple(dict.fromkeys(path for path in (*own, *self._paths) if path))
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """Return the input under the names that personas and questions use."""
+        if self.tool == TOOLS["execute"]:
+            return {"command": self.command or self._title.strip("`") or " ".join(self._texts)}
+        if self.tool == TOOLS["edit"] and self.paths:
+            return {"file_path": self.paths[0], **self._input}
+        return self._input or {"description": self._title}
+
+    @property
+    def texts(self) -> list[Any]:
+        """Return everything in which a forbidden command can occur."""
+        return [self.command, self._title, *self._texts, self._input]
+
+    def render(self) -> dict[str, Any]:
+        """Return the call as the bridge prints it, with long texts shortened."""
+        arguments = {key: _shorten(value) for key, value in self.arguments.items()}
+        return {"id": self.number, "tool": self.tool, "arguments": arguments}
+
+
+def _shorten(value: Any) -> Any:
+    if isinstance(value, str):
+        return value[:ACP_TEXT_CHARACTERS]
+    return value if len(json.dumps(value)) <= ACP_TEXT_CHARACTERS else "…"
+
+
+def _to_text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _to_list(value: object) -> list[dict[str, Any]]:
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []

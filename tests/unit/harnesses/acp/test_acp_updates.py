@@ -1,0 +1,76 @@
+"""Updates of an agent become lines of the bridge."""
+
+from rekindle.harnesses.acp.acp_updates import AcpUpdates
+
+
+def read(*updates, replay=False):
+    lines = []
+    reader = AcpUpdates(lines.append)
+    reader.is_replay = replay
+    for update in updates:
+        reader.take(update)
+    reader.flush()
+    return [line for line in lines if line["type"] != "alive"], reader
+
+
+def say(text):
+    return {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": text}}
+
+
+def call(status="", **more):
+    kind = "tool_call_update" if status else "tool_call"
+    return {"sessionUpdate": kind, "toolCallId": "c1", "status": status or "pending", **more}
+
+
+def test_a_call_is_reported_once_and_when_its_input_is_known():
+    """Some agents announce a call before they know its input, or describe it again at its end."""
+    given = {"kind": "execute", "rawInput": {"command": "ls"}}
+    lines, reader = read(call(), call("in_progress", **given), call("completed"), call("completed"))
+    assert [line["type"] for line in lines] == ["called", "returned"]
+    assert lines[0]["arguments"] == {"command": "ls"}
+    assert reader.finished_calls == 1
+
+
+def test_a_call_that_failed_is_not_work():
+    lines, reader = read(call("failed"))
+    assert lines[-1] == {"type": "returned", "id": "c1", "ok": False, "refused": False}
+    assert reader.finished_calls == 0
+
+
+def test_the_closing_text_is_what_follows_the_last_call():
+    _, reader = read(say("I start"), call("completed"), say("Error: "), say("429"))
+    assert (reader.closing, reader.closing_length) == ("Error: 429", 10)
+    _, reader = read(say("x" * 5_000))
+    assert (len(reader.closing), reader.closing_length) == (600, 5_000)
+
+
+def test_a_long_text_without_a_line_break_is_printed():
+    lines, _ = read(say("x" * 3_000), say("y" * 3_000), say("z"))
+    assert [len(line["text"]) for line in lines] == [6_000, 1]
+
+
+def test_an_old_conversation_is_not_printed_but_its_cost_is_kept():
+    cost = {"amount": 2, "currency": "USD"}
+    usage = {"sessionUpdate": "usage_update", "used": 1, "size": 2, "cost": cost}
+    lines, reader = read(say("old"), call("completed"), usage, replay=True)
+    assert (lines, reader.usd) == ([], 2.0)
+
+
+def test_costs_in_other_currencies_are_ignored():
+    cost = {"amount": 2, "currency": "EUR"}
+    _, reader = read({"sessionUpdate": "usage_update", "used": 1, "size": 2, "cost": cost})
+    assert reader.usd is None
+
+
+def test_a_limit_of_claude_is_reported_with_its_reset():
+    limit = {"status": "rejected", "resetsAt": 1794795171}
+    usage = {"sessionUpdate": "usage_update", "_meta": {"_claude/rateLimit": limit}}
+    assert {"type": "limited", "resets_at": 1794795171} in read(usage)[0]
+    limit["status"] = "allowed"
+    assert [line["type"] for line in read(usage)[0]] == ["used"]
+
+
+def test_updates_of_any_shape_are_accepted():
+    odd = [{}, {"sessionUpdate": 3}, {"sessionUpdate": "agent_message_chunk", "content": []}]
+    odd += [{"sessionUpdate": "tool_call"}, {"sessionUpdate": "usage_update", "cost": 1}]
+    assert [line["type"] for line in read(*odd)[0]] == ["used"]
