@@ -11,6 +11,7 @@ from event_page import read_meanings
 
 from rekindle.cli import main
 from rekindle.cli.output import OUTPUT_SCHEMA
+from rekindle.documents.launches.quota_windows import QuotaWindow
 from rekindle.documents.screens.agent_row import AgentRow
 from rekindle.documents.screens.pipeline_row import PersonTask, RunRow, StepRow, WorkerFailure
 from rekindle.documents.search.search_types import SearchHit
@@ -599,6 +600,15 @@ OUTPUTS = {
         {"agents": "One entry for each agent."}
         | ROW
         | DETAILS
+        | {
+            "accounts": "One entry for each account that the agents use.",
+            "accounts[].harness": "The account's CLI.",
+            "accounts[].account": "Its name in `accounts:`; empty for the CLI's own configuration.",
+            "accounts[].folder": "Configuration folder of the CLI.",
+            "accounts[].seen_at": "When the CLI last reported a change, or null.",
+            "accounts[].windows": "Quota windows, or null if the CLI has not reported any.",
+        }
+        | dict(_nested(QuotaWindow, "accounts[].windows[]."))
         | {"runs": "Unfinished pipeline runs, as in `pipeline status`."}
         | {"projects": "With `--all`, one entry for each project."},
     ),

@@ -30,6 +30,7 @@ from rekindle.documents.launches.one_shot import (
     OneShotAnswer,
     OneShotQuestion,
 )
+from rekindle.documents.launches.quota_windows import QuotaReport
 from rekindle.documents.launches.sandbox_needs import SandboxNeeds
 from rekindle.documents.phone.phone_messages import PhoneInput, PhoneMessage
 from rekindle.documents.transcripts.turns import (
@@ -144,6 +145,10 @@ class HarnessTranscripts(Protocol):
 
     def turn(self, line: bytes) -> UsageReport | None:
         """Return the turn in a transcript line, for a CLI whose output has no turns."""
+        return None
+
+    def quota(self, line: bytes) -> QuotaReport | None:
+        """Return the quota in a transcript line, for a CLI whose output does not report it."""
         return None
 
     def read_transcript(self, line: bytes) -> tuple[Passage, ...]:

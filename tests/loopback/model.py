@@ -14,6 +14,7 @@ import functools
 import socket
 import threading
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any, Protocol, Self
 
 from loopback.log import MAIN, Log, Part, Request
@@ -48,6 +49,8 @@ class Model:
 
     def __init__(self, dialect: Dialect, listener: socket.socket) -> None:
         self.log = Log()
+        self.headers: dict[str, str] = {}
+        """Headers of every answer, such as those about the quota."""
         self.url = "http://{}:{}".format(*listener.getsockname())
         self._dialect = dialect
         self._scripts: dict[str, Script] = {}
@@ -109,4 +112,5 @@ class Model:
                 pause = functools.partial(self._closing.wait, step.seconds)
                 client.send(self._dialect.say(request, step.answer), pause)
             case _:
-                client.send(self._dialect.say(request, step))
+                reply = self._dialect.say(request, step)
+                client.send(replace(reply, headers={**reply.headers, **self.headers}))

@@ -1,6 +1,6 @@
 """A supervisor's inputs: its agent, its ports, and the reports that it sends."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 
@@ -10,6 +10,8 @@ from rekindle.documents.commits.snapshot_commit import Snapshot, SnapshotLabel
 from rekindle.documents.events import WorkSigns
 from rekindle.documents.launches import launch_types
 from rekindle.documents.launches.launch_types import LaunchExit, OutputItem
+from rekindle.documents.launches.quota_windows import QuotaReport, QuotaWindow
+from rekindle.documents.launches.route import Route
 from rekindle.documents.manifest import ModelPrice, Persona
 from rekindle.documents.manifest_keys import Budget
 from rekindle.errors import RekindleError
@@ -237,6 +239,7 @@ REPORT_KINDS: Mapping[type[SupervisorReport], str] = {
     launch_types.RetryReport: "cli.retried",
     launch_types.WarningReport: "cli.warned",
     launch_types.LimitReport: "cli.refused",
+    QuotaReport: "cli.quota",
     launch_types.RefusedCall: "cli.refused_call",
     launch_types.CompactionReport: "cli.compacted",
     launch_types.FinalReport: "cli.finished",
@@ -293,6 +296,8 @@ class SupervisorPorts(msgspec.Struct, frozen=True):
     """Returns a message about settings that the operator has not accepted, or ""."""
     settings_stamp: Callable[[], object] = object
     """Returns a value that changes whenever the result of `unaccepted` may change."""
+    note_quota: Callable[[Route, Sequence[QuotaWindow]], bool] = lambda route, windows: False  # noqa: ARG005 - stores nothing
+    """Stores the quota that the CLI reported for a route. Returns whether it has changed."""
     renewed: Callable[[], AgentSpec | None] = lambda: None
     """Returns the agent with its current settings, or None if they are unchanged."""
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from typing import Any
 
 from rekindle.documents.launches.launch_types import OutputItem
@@ -44,6 +45,21 @@ def to_count(value: object) -> int | None:
     if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _MOST:
         return value
     return None
+
+
+def to_percent(value: object) -> float | None:
+    """Return a number as a percentage. Some CLIs report more than 100."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return float(value) if is_number and 0 <= value < _MOST else None  # type: ignore[operator,arg-type]
+
+
+def to_time(value: object) -> datetime | None:
+    """Return the time that is this number of seconds after 1970, or None if there is none."""
+    seconds = to_count(value)
+    try:
+        return datetime.fromtimestamp(seconds, UTC) if seconds else None
+    except (OverflowError, ValueError, OSError):
+        return None
 
 
 def to_text(value: object) -> str:

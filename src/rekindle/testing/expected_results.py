@@ -42,6 +42,7 @@ from rekindle.documents.launches.launch_types import (
     WindowUsage,
 )
 from rekindle.documents.launches.one_shot import OneShotAnswer
+from rekindle.documents.launches.quota_windows import QuotaReport
 from rekindle.ports import Harness
 from rekindle.testing.recordings import Recording
 
@@ -55,6 +56,7 @@ OUTPUT_FIELDS: dict[type, tuple[str, ...]] = {
     RetryReport: ("status",),
     WarningReport: ("text",),
     LimitReport: ("resets_at",),
+    QuotaReport: ("windows",),
     CompactionReport: ("before", "after"),
     FinalReport: ("ok", "windows", "usd", "tokens"),
 }

@@ -8,10 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from rekindle.config import (
-    Project,
-    load_project,
-)
+from rekindle.config import Project, load_project
 from rekindle.documents.clone_files import make_work_branch
 from rekindle.documents.commits.snapshot_commit import Snapshot, SnapshotLabel
 from rekindle.documents.events import ReviewMade
@@ -22,10 +19,7 @@ from rekindle.flows.cycles.work_signs import read_work_signs
 from rekindle.flows.handoff.measure_windows import measure_windows
 from rekindle.flows.launches.checked_command import CheckedCommand, CommandResult
 from rekindle.flows.operator.stop_check import StopCheck
-from rekindle.flows.supervision.supervisor import (
-    RunResult,
-    Supervisor,
-)
+from rekindle.flows.supervision.supervisor import RunResult, Supervisor
 from rekindle.flows.supervision.supervisor_steps import SupervisorSteps
 from rekindle.flows.supervisor_ports import (
     AgentSpec,
@@ -39,11 +33,7 @@ from rekindle.policy.exits.stop_reasons import StopReason
 from rekindle.policy.handoff import window_rule
 from rekindle.policy.operator.make_notification import make_notice
 from rekindle.policy.operator.notification_kinds import NotificationKind
-from rekindle.policy.settings.runtime_settings import (
-    UNTIL_SECONDS,
-    AgentDefaults,
-    find_cycle_limit,
-)
+from rekindle.policy.settings.runtime_settings import UNTIL_SECONDS, AgentDefaults, find_cycle_limit
 from rekindle.policy.supervision.budget import RunSpending
 from rekindle.stores.files import FileStore
 from rekindle.stores.folders import private_files
@@ -52,26 +42,16 @@ from rekindle.system.files import hook_program
 from rekindle.system.git.work_snapshots import WorkSnapshots
 from rekindle.system.git.work_status import GitStatus
 from rekindle.system.notifications import Notifier
-from rekindle.system.processes.child_processes import (
-    HostProcesses,
-    Interruption,
-)
+from rekindle.system.processes.child_processes import HostProcesses, Interruption
 from rekindle.system.terminal.keyboard import Keyboard
 from rekindle.system.terminal.pty_process import TerminalProcesses
 from rekindle.wiring import summarizer_setup as summarizing
-from rekindle.wiring.access import (
-    protected_paths,
-    trust_checks,
-)
+from rekindle.wiring.access import protected_paths, trust_checks
 from rekindle.wiring.agent_dir_list import find_agent_dir
-from rekindle.wiring.agent_environment import (
-    make_environment,
-)
+from rekindle.wiring.agent_environment import make_environment
+from rekindle.wiring.agent_quota import AgentQuota
 from rekindle.wiring.agent_workspaces import find_workspace, make_opener
-from rekindle.wiring.open_store import (
-    find_harness,
-    read_named_file,
-)
+from rekindle.wiring.open_store import find_harness, read_named_file
 from rekindle.wiring.sandbox_setup import make_sandbox
 from rekindle.wiring.starting import background_start
 from rekindle.wiring.starting.start_checks import (
@@ -244,6 +224,7 @@ def _make_ports(
     unread = f"your input here is not read; answer in another terminal: {answers}"
     keyboard = Keyboard(lambda: tell(TroubleReport(unread)))
     stops = StopCheck(store, agent.name, lambda: interruption.count, time.monotonic)
+    quota = AgentQuota(project, agent.name)
     return SupervisorPorts(
         store=store,
         processes=(TerminalProcesses if agent.stays else HostProcesses)(
@@ -261,6 +242,7 @@ def _make_ports(
         notify=_make_notify(project, agent.name, notifier, tell),
         head=GitStatus(agent.folder).head,
         work=GitStatus(agent.folder).fingerprint,
+        note_quota=quota.note_quota,
         signs=lambda head, since: read_work_signs(agent.folder, head, since),
         windows=lambda: measure_windows(agent, HostProcesses(), stops),
     )

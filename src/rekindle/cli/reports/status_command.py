@@ -10,10 +10,7 @@ import click
 from msgspec.structs import replace
 
 from rekindle import config
-from rekindle.cli.live_screen import (
-    read_terminal_size,
-    repaint_until_interrupted,
-)
+from rekindle.cli.live_screen import read_terminal_size, repaint_until_interrupted
 from rekindle.cli.options import (
     find_current_folder,
     json_option,
@@ -22,13 +19,8 @@ from rekindle.cli.options import (
     print_note,
     render_age_of,
 )
-from rekindle.cli.output import (
-    LineParts,
-    echo,
-    print_json,
-    style_text,
-)
-from rekindle.cli.reports import schedule_lines, status_details, status_runs
+from rekindle.cli.output import LineParts, echo, print_json, style_text
+from rekindle.cli.reports import schedule_lines, status_details, status_quota, status_runs
 from rekindle.cli.reports.status_row import StatusRow
 from rekindle.config import Project
 from rekindle.documents.screens.agent_row import (
@@ -52,10 +44,7 @@ from rekindle.formats.counts import render_count
 from rekindle.formats.identifiers import to_one_line
 from rekindle.policy.handoff import window_rule
 from rekindle.policy.operator.build_row import build_broken_row
-from rekindle.policy.settings.runtime_settings import (
-    POLL_SECONDS,
-    SECONDS_AN_HOUR,
-)
+from rekindle.policy.settings.runtime_settings import POLL_SECONDS, SECONDS_AN_HOUR
 from rekindle.stores.files import ownership
 from rekindle.stores.folders.private_files import render_path
 from rekindle.system import clock
@@ -95,12 +84,17 @@ def status(agents: tuple[str, ...], watch: bool, every: bool, as_json: bool) -> 
     names = named or list_agents_here(project)
     read, seconds = _make_reader(project, names)
     runs = status_runs.OpenRuns(project if not named else None)
+    accounts = status_quota.UsedAccounts(project, names)
     if as_json:
-        print_json({"agents": [row.as_json() for row in read()], "runs": runs.read_json()})
+        agents_json = [row.as_json() for row in read()]
+        rest = {"accounts": accounts.read_json(), "runs": runs.read_json()}
+        print_json({"agents": agents_json, **rest})
     elif watch:
-        repaint_until_interrupted(lambda: _render_screen(read()) + runs.render(), seconds)
+        repaint_until_interrupted(
+            lambda: _render_screen(read()) + accounts.render() + runs.render(), seconds
+        )
     else:
-        for line in _render_screen(read()) + runs.render():
+        for line in _render_screen(read()) + accounts.render() + runs.render():
             echo(*line)
 
 

@@ -70,6 +70,7 @@ from rekindle.documents.events.ownership_events import (
     WorkspacePushed,
     WorkspacePushFailed,
 )
+from rekindle.documents.events.quota_events import QuotaReported
 from rekindle.documents.events.run_events import (
     CallRefused,
     CycleEnded,
@@ -147,6 +148,7 @@ __all__ = [
     "ProposalMade",
     "QuestionAnswered",
     "QuestionAsked",
+    "QuotaReported",
     "RelayCommitted",
     "RelayProposed",
     "RepetitionDetected",
@@ -251,6 +253,7 @@ AnyEvent = (
     | HandoffFailed
     | HandoffHalted
     | SpendRecorded
+    | QuotaReported
     | SummaryMade
     | ReviewMade
     | LoopAdded

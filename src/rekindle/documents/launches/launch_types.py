@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from rekindle.documents.launches.quota_windows import QuotaReport
 from rekindle.documents.manifest import Persona
 
 LAUNCH_VARIABLE = "REKINDLE_LAUNCH"
@@ -306,6 +307,7 @@ OutputItem = (
     | RetryReport
     | WarningReport
     | LimitReport
+    | QuotaReport
     | CompactionReport
     | FinalReport
 )

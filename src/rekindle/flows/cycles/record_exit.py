@@ -77,6 +77,7 @@ class ExitRecorder:
             launch.gauge.read_interrupting_request() if self._agent.stays else ""
         )
         launch.gauge.end()
+        launch.note_last_quota()
         self._windows.record(self._log.known(), launch.gauge.windows | final_windows)
         refused = find_refused_calls(self._agent, launch, self._ports.store.redaction)
         signs = self._read_signs(*launch.stretch) if started else None

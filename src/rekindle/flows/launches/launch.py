@@ -22,6 +22,7 @@ from rekindle.flows.launches.output_transcript import OutputTranscriber
 from rekindle.flows.launches.process_follower import ProcessFollower
 from rekindle.flows.launches.process_output import ProcessOutput
 from rekindle.flows.launches.progress_bounds import ProgressGuard
+from rekindle.flows.launches.quota_watch import QuotaWatch
 from rekindle.flows.launches.refused_hosts import record_refused_host
 from rekindle.flows.launches.sandboxed_start import start_program
 from rekindle.flows.launches.spend_meter import SpendMeter
@@ -75,6 +76,7 @@ class Launch:
         """Transcript writer for programs without hooks; None for other programs."""
         self.meter = SpendMeter(spent or RunSpending(), agent.prices, start.usd_left)
         self.gauge = WindowGauge(agent, world, mark, windows)
+        self._quota: QuotaWatch | None = None
         self.code: int | None = None
         self.seconds = 0.0
         self._idle, self._is_bounded = IdleWork(), False
@@ -135,6 +137,7 @@ class Launch:
             on_tick=background.watch(origin, child.pid) if background else lambda: None,
             transcribe=self._transcribe,
         )
+        self._quota = follow.quota
         try:
             follow.follow_to_end()
         finally:
@@ -191,6 +194,11 @@ class Launch:
             return WindowUsage(self.watched.estimated_tokens, None, "estimated")
         tail = transcript_files.read_tail(self.transcript())
         return self._agent.harness.usage(tail, {}) if tail else None
+
+    def note_last_quota(self) -> None:
+        """Store the quota at the end of the transcript, whose path a hook may report late."""
+        if self._quota is not None:
+            self._quota.take_lines(transcript_files.read_tail(self.transcript()).splitlines())
 
     def transcript(self) -> str:
         """Return the path of the session's transcript, or "" if no hook has reported it yet."""

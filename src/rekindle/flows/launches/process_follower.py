@@ -12,6 +12,7 @@ from rekindle.documents.launches.launch_types import (
     UsageReport,
     WindowUsage,
 )
+from rekindle.documents.launches.quota_windows import QuotaReport
 from rekindle.errors import (
     FencedError,
     FolderLostError,
@@ -29,6 +30,7 @@ from rekindle.flows.launches.output_transcript import OutputTranscriber
 from rekindle.flows.launches.permission_desk import PermissionDesk
 from rekindle.flows.launches.process_output import ProcessOutput
 from rekindle.flows.launches.progress_bounds import ProgressGuard
+from rekindle.flows.launches.quota_watch import QuotaWatch
 from rekindle.flows.launches.repetition_watch import RepetitionWatch
 from rekindle.flows.launches.report_delay import ReportDelay
 from rekindle.flows.launches.spend_meter import SpendMeter
@@ -85,7 +87,8 @@ class ProcessFollower:
         self._asker = QuestionAsker(agent, world)
         self._hang = HangWatch(origin, agent, world, child, watched)
         self._reporter = OutputReporter(agent, world, watched)
-        self._turns = TranscriptTurns(agent, watched, meter)
+        self.quota = QuotaWatch(origin, agent, world)
+        self._turns = TranscriptTurns(agent, watched, meter, self.quota)
         self.desk = PermissionDesk(agent, world, origin.launch)
         self.repetition = RepetitionWatch(origin, agent, world, gauge)
         self._messages = MessageDelivery(origin, agent, world, gauge.notices)
@@ -174,6 +177,8 @@ class ProcessFollower:
             self._meter.take(seen)
             if isinstance(seen, SessionOpened):
                 self._gauge.opened(seen)
+            if isinstance(seen, QuotaReport):
+                self.quota.take(seen)
             if isinstance(seen, ToolCallStarted) and self.was_stopped:
                 self._postpone_stop(now)
             self._reporter.report(seen)

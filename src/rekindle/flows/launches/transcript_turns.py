@@ -4,14 +4,18 @@ import msgspec
 
 from rekindle.documents.launches.launch_types import UsageReport
 from rekindle.flows.launches.process_output import ProcessOutput
+from rekindle.flows.launches.quota_watch import QuotaWatch
 from rekindle.flows.launches.spend_meter import SpendMeter
 from rekindle.flows.supervisor_ports import AgentSpec
 from rekindle.flows.transcripts import transcript_files
 
 
 class TranscriptTurns:
-    def __init__(self, agent: AgentSpec, watched: ProcessOutput, meter: SpendMeter) -> None:
+    def __init__(
+        self, agent: AgentSpec, watched: ProcessOutput, meter: SpendMeter, quota: QuotaWatch
+    ) -> None:
         self._agent, self._watched, self._meter = agent, watched, meter
+        self._quota = quota
         self._offset = 0
         """Offset in bytes up to which the transcript has been counted."""
 
@@ -28,9 +32,9 @@ class TranscriptTurns:
             return
         new_lines = transcript_files.read_lines_since(transcript, self._offset)
         self._offset += len(new_lines)
-        turns = [
-            used for line in new_lines.splitlines() if (used := self._agent.harness.turn(line))
-        ]
+        lines = new_lines.splitlines()
+        self._quota.take_lines(lines)
+        turns = [used for line in lines if (used := self._agent.harness.turn(line))]
         if not turns:
             return
         self._watched.end_earlier_calls()

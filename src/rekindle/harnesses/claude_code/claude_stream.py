@@ -18,6 +18,7 @@ from rekindle.harnesses.claude_code.claude_messages import (
     read_answer,
     read_denials,
 )
+from rekindle.harnesses.claude_code.claude_quota import read_quota
 from rekindle.harnesses.untrusted_json import (
     parse_object,
     to_count,
@@ -59,7 +60,8 @@ def read_stream(line: bytes) -> tuple[OutputItem, ...]:  # noqa: PLR0911 - one r
             limit = to_mapping(record.get("rate_limit_info"))
             # Other statuses also occur in ordinary turns, even with a rejected `overageStatus`.
             refused = limit.get("status") == "rejected"
-            return (LimitReport(to_count(limit.get("resetsAt"))),) if refused else ()
+            refusal = (LimitReport(to_count(limit.get("resetsAt"))),) if refused else ()
+            return (*read_quota(limit), *refusal)
         case "assistant", _ if record.get("parent_tool_use_id") is None:
             return tuple(read_answer(to_mapping(record.get("message"))))
         case "user", _ if record.get("parent_tool_use_id") is None:

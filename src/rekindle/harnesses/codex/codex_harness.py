@@ -43,6 +43,7 @@ from rekindle.harnesses.codex import (
     codex_exits,
     codex_hooks,
     codex_one_shot,
+    codex_quota,
     codex_refusals,
     codex_rollout,
     codex_stream,
@@ -73,6 +74,7 @@ find_hook_obstacle = codex_hooks.find_hook_obstacle
 render_hook_output = codex_hooks.render_hook_output
 read_hook = codex_hooks.read_hook
 ask = codex_one_shot.ask
+quota = codex_quota.quota
 answer = codex_one_shot.answer
 read_stream = codex_stream.read_stream
 read_transcript = codex_rollout.read_transcript

@@ -30,6 +30,7 @@ from rekindle.thresholds.message_limits import *  # noqa: F403
 from rekindle.thresholds.phone_limits import *  # noqa: F403
 from rekindle.thresholds.pipeline_limits import *  # noqa: F403
 from rekindle.thresholds.proposal_limits import *  # noqa: F403
+from rekindle.thresholds.quota_limits import *  # noqa: F403
 from rekindle.thresholds.repetition_limits import *  # noqa: F403
 from rekindle.thresholds.sandbox_limits import *  # noqa: F403
 from rekindle.thresholds.schedule_limits import *  # noqa: F403

@@ -1,0 +1,58 @@
+"""Show the quota of the agents' accounts in `rekindle status`."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from rekindle.cli.output import LineParts
+from rekindle.config import Project
+from rekindle.errors import RekindleError
+from rekindle.system import clock
+
+
+class UsedAccounts:
+    """The accounts that some agents use. On a fleet, they are not known here."""
+
+    def __init__(self, project: Project, names: Sequence[str]) -> None:
+        self._project, self._names = project, names
+
+    def render(self) -> list[LineParts]:
+        """Return a line for each account: how full its quota windows are, and when they reset."""
+        from rekindle.documents.screens.quota_lines import render_quota  # noqa: PLC0415 - as below
+
+        accounts = self._list()
+        now, zone = clock.read_clock(), clock.find_zone() if accounts else None
+        lines: list[LineParts] = []
+        for route, account in accounts:
+            label = "  quota: " if len(self._names) == len(accounts) == 1 else f"quota of {route}:"
+            quota = account.read_windows()
+            if zone is not None and (quota.windows or len(self._names) == 1):
+                lines.append((f"{label} {render_quota(quota, now, zone)}",))
+        return lines
+
+    def read_json(self) -> list[dict[str, Any]]:
+        """Return the accounts as JSON data. `windows` is null if the CLI has not reported any."""
+        return [_make_json(route, account.read_windows()) for route, account in self._list()]
+
+    def _list(self) -> list[tuple[Any, Any]]:
+        if self._project.settings.fleet is not None:
+            return []
+        from rekindle.wiring.agent_quota import list_accounts  # noqa: PLC0415 - only for this screen
+
+        try:
+            return [*list_accounts(self._project, self._names).values()]
+        except RekindleError:
+            return []  # the agent's own row shows the error
+
+
+def _make_json(route: Any, quota: Any) -> dict[str, Any]:
+    windows = [msgspec.to_builtins(window, builtin_types=(datetime,)) for window in quota.windows]
+    return {
+        "harness": route.harness,
+        "account": route.account,
+        "folder": quota.folder,
+        "seen_at": quota.seen_at,
+        "windows": windows or None,
+    }

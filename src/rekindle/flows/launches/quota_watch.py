@@ -1,0 +1,40 @@
+"""Record the quota that a running CLI reports for its account."""
+
+from collections.abc import Iterable
+from contextlib import suppress
+
+from rekindle.documents import events
+from rekindle.documents.events import LaunchStarted
+from rekindle.documents.launches.quota_windows import QuotaReport
+from rekindle.documents.launches.route import Route
+from rekindle.errors import RekindleError
+from rekindle.flows.supervisor_ports import AgentSpec, SupervisorPorts
+
+
+class QuotaWatch:
+    """Stores one launch's reports for all agents, and records changes in the agent's log."""
+
+    def __init__(self, origin: LaunchStarted, agent: AgentSpec, world: SupervisorPorts) -> None:
+        self._origin, self._agent, self._ports = origin, agent, world
+        self.route = Route(origin.harness, origin.account)
+
+    def take(self, report: QuotaReport) -> None:
+        """Store a report. A full disk must not stop the agent."""
+        with suppress(RekindleError):
+            if not self._ports.note_quota(self.route, report.windows):
+                return
+            event = events.QuotaReported(
+                ts=self._ports.clock(),
+                launch=self._origin.launch,
+                harness=self.route.harness,
+                account=self.route.account,
+                windows=report.windows,
+            )
+            with self._ports.store.writer(self._agent.name) as writer:
+                writer.append(event)
+
+    def take_lines(self, lines: Iterable[bytes]) -> None:
+        """Store the last report in a transcript, for a CLI whose output has none."""
+        reports = [report for line in lines if (report := self._agent.harness.quota(line))]
+        if reports:
+            self.take(reports[-1])

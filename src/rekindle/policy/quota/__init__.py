@@ -1,0 +1,1 @@
+"""Decide how agents share the quota of an account."""

@@ -1,0 +1,51 @@
+"""The newest quota of an account is stored once for all agents of a user."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from rekindle.documents.launches.quota_windows import QuotaWindow
+from rekindle.stores.folders.quota_files import AccountFiles
+from rekindle.system.files import user_folder
+
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+SHORT = QuotaWindow("5 hours", 40.0, NOW + timedelta(hours=3), 300)
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setattr(user_folder, "find_user_folder", lambda: tmp_path / "user")
+    return tmp_path / "user"
+
+
+def test_reports_of_one_agent_are_read_by_another():
+    assert AccountFiles("codex", "/a").note_windows([SHORT], NOW)
+    quota = AccountFiles("codex", "/a").read_windows()
+    assert (quota.windows, quota.seen_at, quota.folder) == ((SHORT,), NOW, "/a")
+
+
+def test_accounts_do_not_share_numbers():
+    AccountFiles("codex", "/a").note_windows([SHORT], NOW)
+    assert AccountFiles("codex", "/b").read_windows().windows == ()
+    assert AccountFiles("claude-code", "/a").read_windows().windows == ()
+
+
+def test_an_unchanged_report_is_not_written():
+    account = AccountFiles("codex", "/a")
+    account.note_windows([SHORT], NOW)
+    assert not account.note_windows([SHORT], NOW + timedelta(minutes=1))
+    assert account.read_windows().seen_at == NOW
+
+
+@pytest.mark.parametrize("text", [b"", b"{", b"[]", b'{"harness": 3}', b"\xff"])
+def test_a_damaged_file_counts_as_missing(text):
+    account = AccountFiles("codex", "/a")
+    account.note_windows([SHORT], NOW)
+    (account.path / "windows.json").write_bytes(text)
+    assert account.read_windows().windows == ()
+    assert account.note_windows([SHORT], NOW)
+    assert account.read_windows().windows == (SHORT,)
+
+
+def test_a_name_from_a_plugin_stays_inside_the_folder(folder):
+    assert AccountFiles("../../x", "/a").path.parent == folder / "quota"
