@@ -1,7 +1,8 @@
 """Tool calls as agents describe them over the Agent Client Protocol.
 
 An agent names the kind of a tool, not the tool. A call can be described in several messages: Vibe
-sends the command only when the call starts, and not with its permission request.
+sends the command only when the call starts, and not with its permission request. Kimi first sends
+the input as text, a few letters at a time.
 """
 
 import json
@@ -53,6 +54,7 @@ class AcpCall:
             content = block.get("content")
             if isinstance(content, dict) and not self.is_over:
                 self._texts.append(_to_text(content.get("text")))
+                self._input = self._input or _parse_input(self._texts[-1])
 
     @property
     def is_over(self) -> bool:
@@ -61,7 +63,8 @@ class AcpCall:
     @property
     def is_described(self) -> bool:
         """Return whether the call is worth reporting already."""
-        return bool(self._input) or self.status != "pending"
+        is_growing = bool(self._texts) and self._texts[-1].startswith("{")
+        return bool(self._input) or self.is_over or (self.status != "pending" and not is_growing)
 
     @property
     def tool(self) -> str:
@@ -105,6 +108,15 @@ class AcpCall:
         """Return the call as the bridge prints it, with long texts shortened."""
         arguments = {key: _shorten(value) for key, value in self.arguments.items()}
         return {"id": self.number, "tool": self.tool, "arguments": arguments}
+
+
+def _parse_input(text: str) -> dict[str, Any]:
+    """Return the input that a text contains, or nothing if it is not complete."""
+    try:
+        value = json.loads(text) if text.startswith("{") else None
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
 
 
 def _shorten(value: Any) -> Any:

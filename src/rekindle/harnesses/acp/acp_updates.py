@@ -56,7 +56,8 @@ class AcpUpdates:
         if kind == "usage_update":
             self._take_usage(update)
         elif self.is_replay:
-            return
+            # Copilot ends an interrupted call only after it has loaded the session.
+            self._done.add(str(update.get("toolCallId") or ""))
         elif kind == "agent_message_chunk":
             content = update.get("content")
             if isinstance(content, dict) and isinstance(text := content.get("text"), str):

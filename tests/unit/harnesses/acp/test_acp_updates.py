@@ -31,6 +31,25 @@ def test_a_call_is_reported_once_and_when_its_input_is_known():
     assert reader.finished_calls == 1
 
 
+def test_a_call_is_reported_when_its_input_has_arrived_as_text():
+    """Kimi sends the input in pieces, and only later as an object."""
+    pieces = ['{"comm', '{"command": "ls', '{"command": "ls -l"}']
+    texts = [[{"type": "content", "content": {"type": "text", "text": one}}] for one in pieces]
+    start = call(kind="execute", title="Bash")
+    lines, _ = read(start, *(call("in_progress", content=text) for text in texts))
+    assert [line["arguments"] for line in lines] == [{"command": "ls -l"}]
+
+
+def test_a_call_of_an_old_conversation_is_not_reported_when_it_ends_later():
+    lines = []
+    reader = AcpUpdates(lines.append)
+    reader.is_replay = True
+    reader.take(call(kind="execute", rawInput={"command": "ls"}))
+    reader.is_replay = False
+    reader.take(call("failed"))
+    assert lines == []
+
+
 def test_a_call_that_failed_is_not_work():
     lines, reader = read(call("failed"))
     assert lines[-1] == {"type": "returned", "id": "c1", "ok": False, "refused": False}
