@@ -3,6 +3,8 @@ python := ".venv/bin/python"
 again := "REKINDLE_MEASURES_AGAIN=1 .venv/bin/python -m pytest -s --last-failed --last-failed-no-failures all"
 compile := ".venv/bin/uv pip compile -q --universal --generate-hashes --no-emit-index-url --no-header --python-version 3.11"
 
+price_tools := ".venv/bin/uv run -q --isolated --no-project --with genai-prices --with msgspec --with PyYAML --with tzdata"
+
 # Without bytecode, each command that a test starts would compile all of its modules.
 export PYTHONDONTWRITEBYTECODE := ""
 
@@ -79,6 +81,10 @@ types:
 # Write the generated pages of docs/; --check: fail if they are not current.
 docs *args:
     {{python}} tools/generate.py {{args}}
+
+# Make the table of list prices again, from the newest prices that are published.
+prices:
+    {{price_tools}} python tools/prices.py
 
 # Print the message of every common mistake.
 errors:

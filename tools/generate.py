@@ -12,6 +12,7 @@ import manifest_page
 import module_page
 import output_page
 import plugin_files
+import price_page
 import scale
 from msgspec.structs import replace
 
@@ -262,6 +263,7 @@ PAGES = {
     "json.md": output_page.page,
     "keeping-alive.md": keeping_alive.page,
     "questions.md": asking.page,
+    "prices.md": price_page.render_page,
     "../explanation/scale.md": scale.page,
 }
 

@@ -153,10 +153,10 @@ personas:
         "prices",
         "Prices let Rekindle enforce `budget.usd` for a CLI that reports tokens but no cost. Each "
         "key below `prices` is a model name, a prefix of one, or `default`. Rekindle knows the "
-        "list prices for Claude Code, Codex and Gemini CLI models. An entry here overrides them.",
+        "[list prices](prices.md) of most models. An entry here overrides them.",
         """\
 prices:
-  gpt-5: {input: 1.25, output: 10}
+  gpt-5: {input: 1.25, output: 10, cached: 0.125, cache_write: 1.25}
   default: {input: 3, output: 15}
 """,
     ),

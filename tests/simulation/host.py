@@ -56,6 +56,7 @@ from rekindle.policy.settings.runtime_settings import (
     Settings,
 )
 from rekindle.policy.supervision import run_moves as runs
+from rekindle.policy.supervision.list_prices import PriceList
 from rekindle.testing.memory_store import MemoryStore
 
 BASE = datetime(2026, 1, 1, tzinfo=UTC)
@@ -490,7 +491,7 @@ class Host(NoBackground):
             environment={},
             hook=(),
             budget=self.cap,
-            prices={"default": ModelPrice(USD_A_MILLION, USD_A_MILLION)},
+            prices=PriceList({"default": ModelPrice(USD_A_MILLION, USD_A_MILLION)}),
             stays=self.scenario.stays,
             cycles=self.scenario.cycles,
         )

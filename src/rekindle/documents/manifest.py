@@ -68,6 +68,28 @@ class ModelPrice(msgspec.Struct, frozen=True):
 
     input: Annotated[float, _doc("Price per million input tokens.", "dollars", ge=0)]
     output: Annotated[float, _doc("Price per million output tokens.", "dollars", ge=0)]
+    cached: (
+        Annotated[
+            float,
+            _doc(
+                "Price per million input tokens read from the cache. Default: like other input.",
+                "dollars",
+                ge=0,
+            ),
+        ]
+        | None
+    ) = None
+    cache_write: (
+        Annotated[
+            float,
+            _doc(
+                "Price per million input tokens written to the cache. Default: like other input.",
+                "dollars",
+                ge=0,
+            ),
+        ]
+        | None
+    ) = None
 
 
 class AgentEntry(msgspec.Struct, frozen=True):

@@ -12,7 +12,7 @@ from rekindle.documents.launches import launch_types
 from rekindle.documents.launches.launch_types import LaunchExit, OutputItem
 from rekindle.documents.launches.quota_windows import QuotaReport, QuotaWindow
 from rekindle.documents.launches.route import Route
-from rekindle.documents.manifest import ModelPrice, Persona
+from rekindle.documents.manifest import Persona
 from rekindle.documents.manifest_keys import Budget
 from rekindle.errors import RekindleError
 from rekindle.policy.exits.stop_reasons import StopReason
@@ -20,6 +20,7 @@ from rekindle.policy.operator.notification_kinds import NotificationKind
 from rekindle.policy.sandbox.mounts import SandboxPaths
 from rekindle.policy.sandbox.profile import SandboxProfile
 from rekindle.policy.settings.runtime_settings import FOLD_EVERY_SECONDS, Settings
+from rekindle.policy.supervision.list_prices import PriceList
 from rekindle.ports import Harness, Processes
 from rekindle.stores.files import FileStore
 from rekindle.system.git.agent_checkout import NewCheckout
@@ -58,7 +59,7 @@ class AgentSpec(msgspec.Struct, frozen=True):
     instructions: str = ""
     """The persona's system prompt."""
     budget: Budget | None = None
-    prices: Mapping[str, ModelPrice] = {}
+    prices: PriceList = PriceList()
     stays: bool = False
     """Whether the agent runs in the user's terminal."""
     cycles: int = 1

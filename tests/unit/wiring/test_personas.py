@@ -1,14 +1,15 @@
 """Personas: their relative commands, their model, and keys that a CLI cannot honour."""
 
 import sys
+from datetime import date
 
 import pytest
 
 from rekindle import config
 from rekindle.cli import main
+from rekindle.documents.launches.launch_types import WindowUsage
 from rekindle.flows.supervision.supervisor import RunResult
 from rekindle.policy.summaries.summary_request import SummaryRequest
-from rekindle.policy.supervision.budget import compute_cost
 from rekindle.wiring.access.trust_checks import accept_folder
 from rekindle.wiring.open_store import open_store
 from rekindle.wiring.starting.start_checks import (
@@ -148,9 +149,13 @@ def test_a_cap_on_money_needs_no_prices_for_a_known_cli(make, tmp_path, harness,
     path.write_text(path.read_text().replace("dir: work", "dir: work, budget: {usd: 5}"))
     project = config.load_project(tmp_path)
     assert "costs" not in " ".join(map(str, find_obstacles(project, "trades")))
-    prices = find_prices(project, "trades")
-    assert compute_cost(prices, model, read=1_000_000, written=1_000_000) == dollars
+    turns = [
+        WindowUsage(100_000, None, "reported", model),
+        WindowUsage(0, None, "reported", model, written=100_000),
+    ]
+    prices, day = find_prices(project, "trades"), date(2026, 11, 18)
+    assert sum(prices.compute_cost(turn, day) for turn in turns) * 10 == pytest.approx(dollars)
 
 
 def test_a_program_of_which_nothing_is_known_has_no_list_price(make):
-    assert find_prices(make(harness="command"), "trades") == {}
+    assert not find_prices(make(harness="command"), "trades")

@@ -21,16 +21,14 @@ from rekindle.cli.options import (
 )
 from rekindle.cli.output import LineParts, echo, print_json, style_text
 from rekindle.cli.reports import schedule_lines, status_details, status_quota, status_runs
+from rekindle.cli.reports.spending_line import render_spending
 from rekindle.cli.reports.status_row import StatusRow
 from rekindle.config import Project
 from rekindle.documents.screens.agent_row import (
     STATES,
     AgentRow,
-    SpendFigures,
     WindowFigures,
     render_command,
-    render_tokens,
-    render_usd,
 )
 from rekindle.documents.screens.status_table import (
     Group,
@@ -44,7 +42,7 @@ from rekindle.formats.counts import render_count
 from rekindle.formats.identifiers import to_one_line
 from rekindle.policy.handoff import window_rule
 from rekindle.policy.operator.build_row import build_broken_row
-from rekindle.policy.settings.runtime_settings import POLL_SECONDS, SECONDS_AN_HOUR
+from rekindle.policy.settings.runtime_settings import POLL_SECONDS
 from rekindle.stores.files import ownership
 from rekindle.stores.folders.private_files import render_path
 from rekindle.system import clock
@@ -240,7 +238,7 @@ def _list_known(agent_row: StatusRow, now: datetime) -> Iterator[str]:
         if is_measured or run["handoffs"]:
             yield f"  window: {_render_fullness(row.window, run)}"
         if details["budget"] or row.spend.tokens.value:
-            yield f"  spent:  {_render_spending(row.spend, run, details['budget'], now)}"
+            yield f"  spent:  {render_spending(row.spend, run, details['budget'], now)}"
     if row.refused:
         calls = render_count(row.refused, "tool call")
         yield f"  refused: {calls} in this run; see `rekindle events {row.agent}`"
@@ -304,27 +302,6 @@ def _render_fullness(window: WindowFigures, run: dict[str, Any]) -> str:
     if run["handoffs"]:
         parts.append(f"handoffs in this cycle: {run['handoffs']}")
     return "; ".join(parts)
-
-
-def _render_spending(
-    spend: SpendFigures, run: dict[str, Any], budget: dict[str, Any] | None, now: datetime
-) -> str:
-    """Return the run's spending, each amount with its limit."""
-    cap = budget or {}
-    hours = (now - run["run_began"]).total_seconds() / SECONDS_AN_HOUR if run["run_began"] else 0
-    of_usd = f" of ${spend.usd_cap:g}" if spend.usd_cap else ""
-    has_money = bool(spend.usd.value or of_usd)  # Programs without known prices have no cost.
-    parts = []
-    if usd := render_usd([spend.usd]):
-        parts.append(f"{usd}{of_usd}")
-    elif has_money:
-        parts.append(f"unknown cost{of_usd}")
-    parts.append(render_tokens([spend.tokens], spend.tokens_cap) or "0 tokens")
-    if cap.get("hours"):
-        parts.append(f"{hours:.1f} of {render_count(cap['hours'], 'hour')}")
-    if spend.unpriced and has_money:
-        parts.append(f"and {render_count(spend.unpriced, 'launch', 'launches')} of unknown cost")
-    return ", ".join(parts)
 
 
 def _has_changed_settings(agent_row: StatusRow) -> bool:

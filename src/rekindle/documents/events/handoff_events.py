@@ -104,3 +104,5 @@ class SummaryMade(Event, frozen=True, kw_only=True, tag="summary.made"):
     """Number of tokens that the run has used so far, or None if a person requested the summary."""
     unpriced: int = 0
     """Number of launches in this run whose cost is unknown."""
+    is_estimated: bool | None = None
+    """Whether a part of run_usd was computed from tokens, or None in older logs."""

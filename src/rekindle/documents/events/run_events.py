@@ -159,6 +159,8 @@ class LaunchEnded(Event, frozen=True, kw_only=True, tag="launch.ended"):
     """Number of tokens that the whole run has used so far."""
     unpriced: int = 0
     """Number of launches in this run whose cost is unknown."""
+    is_estimated: bool | None = None
+    """Whether a part of run_usd was computed from tokens, or None in older logs."""
     billed: bool | None = None
     """Whether the account is billed per token, or None if the CLI does not show it."""
     signs: WorkSigns | None = None
@@ -254,6 +256,8 @@ class ReviewMade(Event, frozen=True, kw_only=True, tag="review.made"):
     """Number of tokens that the run has used so far, including this review."""
     unpriced: int = 0
     """Number of launches in this run whose cost is unknown."""
+    is_estimated: bool | None = None
+    """Whether a part of run_usd was computed from tokens, or None in older logs."""
 
 
 class SpendRecorded(Event, frozen=True, kw_only=True, tag="spend.recorded"):

@@ -129,6 +129,12 @@ class WindowUsage(msgspec.Struct, frozen=True):
     model: str = ""
     written: int = 0
     """Number of tokens that the model wrote in the turn."""
+    cached: int = 0
+    """Number of `tokens` that the API read from its cache."""
+    stored: int = 0
+    """Number of `tokens` that the API wrote to its cache, for a few minutes."""
+    stored_long: int = 0
+    """Number of `tokens` that the API wrote to its cache, for an hour."""
 
     @property
     def percent(self) -> float | None:
@@ -140,7 +146,7 @@ class WindowUsage(msgspec.Struct, frozen=True):
         window = windows.get(self.model)
         if not window:
             return self
-        return WindowUsage(self.tokens, window, "reported", self.model, self.written)
+        return msgspec.structs.replace(self, window=window, known="reported")
 
 
 class Brake(msgspec.Struct, frozen=True, kw_only=True):

@@ -106,5 +106,6 @@ class OpinionAsker:
                 run_usd=spent.usd + usd,
                 run_tokens=spent.tokens + tokens,
                 unpriced=spent.unpriced,
+                is_estimated=spent.is_estimated,
             )
             writer.append(made)

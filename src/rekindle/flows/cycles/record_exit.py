@@ -113,6 +113,7 @@ class ExitRecorder:
             run_usd=spent.usd,
             run_tokens=spent.tokens,
             unpriced=spent.unpriced,
+            is_estimated=spent.is_estimated,
             billed=watched.billed,
             signs=signs,
             fruitless=launch.fruitless,
@@ -166,6 +167,7 @@ class ExitRecorder:
                 run_usd=spent.usd,
                 run_tokens=spent.tokens,
                 unpriced=spent.unpriced + self._is_unpriced(),
+                is_estimated=spent.is_estimated,
                 signs=self._read_signs(
                     launch.head, launch.began.timestamp() if launch.began else 0.0
                 ),

@@ -69,6 +69,7 @@ class EndReviewer:
             run_usd=after.usd,
             run_tokens=after.tokens,
             unpriced=after.unpriced,
+            is_estimated=after.is_estimated,
         )
 
 
@@ -77,7 +78,7 @@ class ReviewSession:
         self.reviewer, self._ports, self._spent = reviewer, world, spent
         cap = reviewer.budget.usd if reviewer.budget else None
         self._left = None if cap is None else max(cap - spent.usd, 0.0)
-        self.meter = SpendMeter(spent, reviewer.prices, self._left)
+        self.meter = SpendMeter(spent, reviewer.prices, world.clock().date(), self._left)
 
     def answer(self, relay: str) -> str:
         """Return the reviewer's answer.

@@ -74,7 +74,9 @@ class Launch:
         self.watched = ProcessOutput()
         self._transcribe: OutputTranscriber | None = None
         """Transcript writer for programs without hooks; None for other programs."""
-        self.meter = SpendMeter(spent or RunSpending(), agent.prices, start.usd_left)
+        self.meter = SpendMeter(
+            spent or RunSpending(), agent.prices, world.clock().date(), start.usd_left
+        )
         self.gauge = WindowGauge(agent, world, mark, windows)
         self._quota: QuotaWatch | None = None
         self.code: int | None = None

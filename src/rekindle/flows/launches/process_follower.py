@@ -100,7 +100,7 @@ class ProcessFollower:
         if origin.resumes:
             life = world.store.read(agent.name).projection.lives.get(origin.session)
             self._transcript = life.transcript if life is not None else ""
-            self._turns.skip_existing(self._transcript)
+            self._turns.skip_existing(self._transcript, origin.session)
             self.repetition.skip_existing(self._transcript)
         self._trouble = ""
         self._is_handoff_requested = False
@@ -118,7 +118,7 @@ class ProcessFollower:
         self._reporter.report_calls()
         # The process may have exited between two checks.
         self._handle_brake()
-        self._turns.count(self._transcript)
+        self._count_last_turns()
         # The process has exited, so a repetition is only recorded.
         self.repetition.check(self._transcript)
 
@@ -133,6 +133,7 @@ class ProcessFollower:
                 if now - self._looked_at >= self._fold_interval():
                     self._looked_at = now
                     self._read_inbox(now)
+                    self._turns.count_subagents(self._transcript, self._session)
                 if self.desk.check():
                     self._hang.note_activity(now)  # the agent waits for a person
                 is_ending = self.ending is not None
@@ -148,13 +149,27 @@ class ProcessFollower:
             self._check_repetition()
             self._enforce_budget()
 
+    @property
+    def _session(self) -> str:
+        return self._origin.session or self._watched.opened
+
+    def _count_last_turns(self) -> None:
+        """Count the turns since the last check, also of a process that exited before the first."""
+        if not self._transcript:
+            with suppress(RekindleError):
+                lives = self._ports.store.read(self._agent.name).projection.lives
+                life = lives.get(self._session)
+                self._transcript = life.transcript if life is not None else ""
+        self._turns.count(self._transcript)
+        self._turns.count_subagents(self._transcript, self._session)
+
     def _handle_brake(self) -> None:
         """End a process that its hook stopped, unless it exits on its own.
 
         A process with background tasks would otherwise wait for them and start another turn.
         """
         if self.ending is None and self._gauge.has_stopped():
-            if self._gauge.has_running_subagent(self._origin.session or self._watched.opened):
+            if self._gauge.has_running_subagent(self._session):
                 self._gauge.cancel_stop()
                 return
             if not self._gauge.take():
@@ -285,12 +300,11 @@ class ProcessFollower:
             self._read_run()  # operator commands take effect even if the log is not writable
             return
         self._run = projection.run
-        session = self._origin.session or self._watched.opened
-        life = projection.lives.get(session)
+        life = projection.lives.get(self._session)
         self._transcript = life.transcript if life is not None else ""
         if self._transcript:
             self._gauge.set_transcript(self._transcript)
-        self._messages.check(projection, session, self._transcript)
+        self._messages.check(projection, self._session, self._transcript)
         self._check_handoff_request(projection)
         if projection.heard.at != self._heard_at:
             self._heard_at = projection.heard.at

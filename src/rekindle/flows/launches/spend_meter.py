@@ -1,6 +1,7 @@
 """Track the cost of a running launch, and add it to the run's total."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from datetime import date
 
 from rekindle.documents.launches.launch_types import (
     FinalReport,
@@ -8,19 +9,20 @@ from rekindle.documents.launches.launch_types import (
     UsageReport,
     WindowUsage,
 )
-from rekindle.documents.manifest import ModelPrice
 from rekindle.policy.supervision import budget
 from rekindle.policy.supervision.budget import RunSpending
+from rekindle.policy.supervision.list_prices import PriceList
 
 
 class SpendMeter:
     """Counts turns as they are reported, so that caps apply during a launch."""
 
     def __init__(
-        self, before: RunSpending, prices: Mapping[str, ModelPrice], usd_left: float | None = None
+        self, before: RunSpending, prices: PriceList, day: date, usd_left: float | None = None
     ) -> None:
+        """Start with the run's spending `before` the launch, and the prices of this day."""
         self._before = before
-        self._prices = prices
+        self._prices, self._day = prices, day
         self._usd_left = usd_left
         self._turns: dict[str, WindowUsage] = {}
         self._told: float | None = None
@@ -37,7 +39,7 @@ class SpendMeter:
     def take(self, seen: OutputItem) -> None:
         match seen:
             case UsageReport():
-                self._turns[seen.turn or str(len(self._turns))] = seen.usage
+                self._take_turn(seen.turn or str(len(self._turns)), seen.usage)
             case FinalReport():
                 # A program may report its total more than once, and each total includes the
                 # previous one.
@@ -46,6 +48,12 @@ class SpendMeter:
                 self._counted = max(self._counted, seen.tokens or 0)
             case _:
                 pass
+
+    def _take_turn(self, name: str, usage: WindowUsage) -> None:
+        """Count a turn. It may be reported several times, first without the whole answer."""
+        before = self._turns.get(name)
+        if before is None or usage.tokens + usage.written >= before.tokens + before.written:
+            self._turns[name] = usage
 
     @property
     def turns(self) -> int:
@@ -60,7 +68,7 @@ class SpendMeter:
         as unpriced.
         """
         # Before the first turn, only the prompt counts.
-        turns = list(self._turns.values()) or ([self._given] if self._given else [])
+        turns = self._list_turns() or ([self._given] if self._given else [])
         usd = self._find_cost(turns)
         guess = self._guess_remaining_cost(turns) if usd is None else 0.0
         unpriced = int(ended and usd is None and bool(turns))
@@ -68,14 +76,19 @@ class SpendMeter:
 
     def estimate(self) -> float:
         """Return the launch's cost so far in dollars, based on list prices if not reported."""
-        turns = list(self._turns.values())
+        turns = self._list_turns()
         usd = self._find_cost(turns)
         return _sum_list_prices(turns) if usd is None else usd
 
     def certain(self) -> RunSpending:
         """Return the spending without estimates. Estimates must not end a running launch."""
-        turns = list(self._turns.values())
+        turns = self._list_turns()
         return self._make_spending(turns, self._find_cost(turns) or 0.0, self._before.unpriced)
+
+    def _list_turns(self) -> list[WindowUsage]:
+        """Return the reported turns. An estimate counts only if there are none."""
+        turns = self._turns.values()
+        return [turn for turn in turns if turn.known != "estimated"] or list(turns)
 
     def _make_spending(
         self, turns: Sequence[WindowUsage], usd: float, unpriced: int
@@ -86,6 +99,7 @@ class SpendMeter:
             self._before.usd + usd,
             self._before.tokens + max(tokens, self._counted),
             unpriced,
+            is_reported=not (self._before.is_estimated or (usd and self._told is None)),
         )
 
     def _find_cost(self, turns: Sequence[WindowUsage]) -> float | None:
@@ -97,9 +111,7 @@ class SpendMeter:
     def _sum_priced(self, turns: Sequence[WindowUsage]) -> float | None:
         total = 0.0
         for turn in turns:
-            cost = budget.compute_cost(
-                self._prices, turn.model, read=turn.tokens, written=turn.written
-            )
+            cost = self._prices.compute_cost(turn, self._day)
             if cost is None:
                 return None
             total += cost

@@ -172,6 +172,7 @@ def make_summary_event(
         run_usd=spent.usd + result.usd if spent else None,
         run_tokens=spent.tokens + result.tokens if spent else None,
         unpriced=spent.unpriced if spent else 0,
+        is_estimated=spent.is_estimated if spent else None,
     )
 
 

@@ -111,9 +111,18 @@ def read_usage(message: dict[str, Any], requested_model: str = "") -> WindowUsag
     names = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
     if model == SYNTHETIC or to_count(counts.get("input_tokens")) is None:
         return None
-    tokens = sum(to_count(counts.get(name)) or 0 for name in names)
-    written = to_count(counts.get("output_tokens")) or 0
-    return WindowUsage(tokens, None, "unknown", requested_model or model, written)
+    new, cached, stored = (to_count(counts.get(name)) or 0 for name in names)
+    long = to_count(to_mapping(counts.get("cache_creation")).get("ephemeral_1h_input_tokens")) or 0
+    return WindowUsage(
+        new + cached + stored,
+        None,
+        "unknown",
+        requested_model or model,
+        written=to_count(counts.get("output_tokens")) or 0,
+        cached=cached,
+        stored=max(0, stored - long),
+        stored_long=min(stored, long),
+    )
 
 
 def _read_prompt(message: dict[str, Any]) -> Iterator[PromptText | ToolResult | WarningReport]:

@@ -108,7 +108,14 @@ def read_usage(payload: dict[str, Any]) -> Iterator[UsageReport]:
     counted = to_mapping(payload.get("usage"))
     tokens, written = to_count(counted.get("input_tokens")), to_count(counted.get("output_tokens"))
     if tokens is not None:
-        window_usage = WindowUsage(tokens, None, "unknown", written=written or 0)
+        window_usage = WindowUsage(
+            tokens,
+            None,
+            "unknown",
+            written=written or 0,
+            cached=to_count(counted.get("cached_input_tokens")) or 0,
+            stored=to_count(counted.get("cache_write_input_tokens")) or 0,
+        )
         yield UsageReport(window_usage, to_word(payload.get("response_id")))
 
 

@@ -301,20 +301,7 @@ def turn(line: bytes) -> UsageReport | None:
     """Return a message's usage. The CLI rewrites a message when more information is available."""
     if b'"tokens"' not in line:
         return None
-    record = untrusted_json.parse_object(line)
-    counted = untrusted_json.to_mapping(record.get("tokens"))
-    tokens, total = (
-        untrusted_json.to_count(counted.get("input")),
-        untrusted_json.to_count(counted.get("total")),
-    )
-    if record.get("type") != "gemini" or tokens is None:
-        return None
-    written = max(0, (total or tokens) - tokens)
-    model = untrusted_json.to_word(record.get("model"))
-    return UsageReport(
-        WindowUsage(tokens, None, "unknown", model, written),
-        untrusted_json.to_word(record.get("id")),
-    )
+    return gemini_transcript.read_usage(untrusted_json.parse_object(line))
 
 
 def brake(*, interactive: bool) -> Brake | None:

@@ -91,12 +91,25 @@ def _read_answer(record: dict[str, Any]) -> Iterator[ToolResult | OutputItem]:
         yield ToolCallStarted(to_word(call.get("name")), name, describe_call(arguments), arguments)
         if isinstance(status := call.get("status"), str):
             yield ToolResult(name, _has_succeeded(status, call), _read_shown(call))
+    if usage := read_usage(record):
+        yield usage
+
+
+def read_usage(record: dict[str, Any]) -> UsageReport | None:
+    """Return the usage of a message from the model, or None if it does not report any."""
     counted = to_mapping(record.get("tokens"))
     tokens, total = to_count(counted.get("input")), to_count(counted.get("total"))
-    if tokens is not None:
-        written = max(0, (total or tokens) - tokens)
-        usage = WindowUsage(tokens, None, "unknown", to_word(record.get("model")), written)
-        yield UsageReport(usage, to_word(record.get("id")))
+    if record.get("type") != "gemini" or tokens is None:
+        return None
+    window_usage = WindowUsage(
+        tokens,
+        None,
+        "unknown",
+        to_word(record.get("model")),
+        written=max(0, (total or tokens) - tokens),
+        cached=to_count(counted.get("cached")) or 0,
+    )
+    return UsageReport(window_usage, to_word(record.get("id")))
 
 
 def _has_succeeded(status: str, call: dict[str, Any]) -> bool:

@@ -1,8 +1,8 @@
 """Check a run's spending against its budget: money, tokens and hours.
 
 Spending is carried over between supervisors and restarts. Money is the amount that the CLI reports.
-If the CLI reports none, it is computed from the tokens with `prices:` or a list price. Tokens
-include each turn's input and output, cached or not.
+If the CLI reports none, it is computed from the tokens with `prices:` or a list price, and is an
+estimate. Tokens include each turn's input and output, cached or not.
 """
 
 from collections.abc import Mapping
@@ -10,7 +10,6 @@ from datetime import datetime
 
 import msgspec
 
-from rekindle.documents.manifest import ModelPrice
 from rekindle.documents.manifest_keys import Budget
 from rekindle.formats.counts import render_count
 from rekindle.policy.settings.runtime_settings import (
@@ -19,7 +18,6 @@ from rekindle.policy.settings.runtime_settings import (
     SECONDS_AN_HOUR,
     SPENDING_SHARE,
 )
-from rekindle.policy.supervision.list_prices import find_price
 
 _MILLION = 1_000_000
 
@@ -34,7 +32,12 @@ class RunSpending(msgspec.Struct, frozen=True):
     unpriced: int = 0
     """Number of launches that were killed before their CLI reported the cost."""
     is_reported: bool = False
-    """Whether the CLI reported the last amount, rather than Rekindle computing it from tokens."""
+    """Whether the CLIs reported the whole amount, rather than Rekindle computing some of it."""
+
+    @property
+    def is_estimated(self) -> bool:
+        """Return whether Rekindle computed a part of the amount from tokens."""
+        return self.usd > 0 and not self.is_reported
 
 
 class ReachedCap(msgspec.Struct, frozen=True):
@@ -110,19 +113,11 @@ def is_worth_recording(
     )
 
 
+def is_cost_reported(*, is_estimated: bool | None, older: bool) -> bool:
+    """Return whether an event's whole cost was reported; `older` if it is from an older log."""
+    return older if is_estimated is None else not is_estimated
+
+
 def guess_cost(*, read: int, written: int) -> float:
     """Return the estimated cost of a turn whose price is unknown, in dollars."""
     return (read * GUESSED_USD_READ + written * GUESSED_USD_WRITTEN) / _MILLION
-
-
-def compute_cost(
-    prices: Mapping[str, ModelPrice], model: str, *, read: int, written: int
-) -> float | None:
-    """Return the cost of a turn in dollars, or None if the model has no price.
-
-    Cached tokens are priced like other input, so the cost is never too low.
-    """
-    price = find_price(prices, model)
-    if price is None:
-        return None
-    return (read * price.input + written * price.output) / _MILLION

@@ -1,91 +1,123 @@
-"""Model list prices, for CLIs that report tokens but no cost.
+"""Find the price of a model: the manifest's, or the vendor's list price.
 
-The resulting cost is an estimate: subscribers pay a different price, and cached tokens are counted
-as input. `prices:` in rekindle.yaml overrides the list. The figures are from the package
-genai-prices 0.2.1 (MIT licence), for short prompts.
+The list is in `price_table`, which `just prices` generates. It is for CLIs that report tokens but
+no cost, and for launches that were killed before their CLI reported the cost.
 """
 
+import re
 from collections.abc import Mapping
+from datetime import date
+from functools import cache
 
+import msgspec
+
+from rekindle.documents.launches.launch_types import WindowUsage
 from rekindle.documents.manifest import ModelPrice
+from rekindle.policy.supervision import price_table
 
-_DOLLARS_A_MILLION = """
-claude-fable-5        10     50
-claude-haiku-4        1      5
-claude-haiku-5        0.1    0.5
-claude-opus-4         15     75
-claude-opus-4-5       5      25
-claude-opus-4-6       5      25
-claude-opus-4-7       5      25
-claude-opus-4-8       5      25
-claude-opus-5         5      25
-claude-opus-5-5       4      20
-claude-sonnet-4       3      15
-claude-sonnet-5       2      10
-codex-mini            1.5    6
-gemini-2.5-flash      0.3    2.5
-gemini-2.5-flash-lite 0.1    0.4
-gemini-2.5-pro        1.25   10
-gemini-3-flash        0.5    3
-gemini-3-pro          2      12
-gemini-3.1-flash-lite 0.25   1.5
-gemini-3.1-pro        2      12
-gemini-3.5-flash      1.5    9
-gemini-3.5-flash-lite 0.3    2.5
-gemini-3.6-flash      1.5    7.5
-gemini-3.7-flash      1.5    7.5
-gemini-3.8-flash      1.5    7.5
-gemini-4-argon        4      20
-gpt-5                 1.25   10
-gpt-5-mini            0.25   2
-gpt-5-nano            0.05   0.4
-gpt-5-pro             15     120
-gpt-5.1               1.25   10
-gpt-5.1-codex-mini    0.25   2
-gpt-5.2               1.75   14
-gpt-5.2-pro           21     168
-gpt-5.3               1.75   14
-gpt-5.4               2.5    15
-gpt-5.4-mini          0.75   4.5
-gpt-5.4-nano          0.2    1.25
-gpt-5.4-pro           30     180
-gpt-5.5               5      30
-gpt-5.5-pro           30     180
-gpt-5.6-luna          1      6
-gpt-5.6-terra         2      6
-gpt-6-astra           10     50
-gpt-6-luna            0.1    0.5
-gpt-6-sol             2      10
-gpt-6.1-sol           2      10
-gpt-6.1-terra         1      5
-o3                    2      8
-o4-mini               1.1    4.4
+_VERSION = re.compile(r"-\d{1,2}(?!\d)")
+"""A suffix that names another model: `-5` in `claude-opus-4-5`, but not `-20251101` or `-preview`.
 """
-"""Model name prefix, input price and output price, in dollars per million tokens. The longest
-matching prefix counts.
-"""
+_AROUND = re.compile(r"^.*/|\[[^\]]*\]$|[-@](\d{8}|\d{4}-\d{2}-\d{2})$")
+"""A provider, a window size and a date around a model's name: `anthropic/claude-opus-5[1m]`."""
 
 
-def list_prices() -> dict[str, ModelPrice]:
-    """Return the list prices by model name prefix."""
-    rows = (line.split() for line in _DOLLARS_A_MILLION.strip().splitlines())
-    return {name: ModelPrice(float(read), float(written)) for name, read, written in rows}
+class ListPrice(ModelPrice, frozen=True, kw_only=True):
+    """A vendor's price for prompts of a certain length, in dollars per million tokens."""
+
+    cache_write_long: float | None = None
+    """Price of input written to the cache for an hour."""
+    above: int = 0
+    """Number of input tokens above which the price applies."""
+    since: date = date.min
+    """First day on which the price applies."""
 
 
-def complete_prices(own: Mapping[str, ModelPrice]) -> Mapping[str, ModelPrice]:
-    """Return the manifest's prices, with list prices for all other models.
+class PriceList(msgspec.Struct, frozen=True):
+    """The prices that apply to an agent's models."""
 
-    A price for `default` applies to every model that the manifest does not name.
+    own: Mapping[str, ModelPrice] = {}
+    """The manifest's prices, by a model's name, the beginning of one, or `default`."""
+    has_list_prices: bool = False
+    """Whether list prices apply to the models that the manifest does not name."""
+
+    def find(self, model: str, *, tokens: int, day: date) -> ModelPrice | None:
+        """Return the price of a turn with this many input tokens, or None if it is unknown."""
+        name = _find_longest(self.own, model)
+        if name or "default" in self.own:
+            return self.own[name or "default"]
+        return find_list_price(model, tokens=tokens, day=day) if self.has_list_prices else None
+
+    def compute_cost(self, turn: WindowUsage, day: date) -> float | None:
+        """Return the cost of a turn in dollars, or None if its model has no price."""
+        price = self.find(turn.model, tokens=turn.tokens, day=day)
+        if price is None:
+            return None
+        cached, stored = _either(price.cached, price.input), _either(price.cache_write, price.input)
+        long = _either(price.cache_write_long, stored) if isinstance(price, ListPrice) else stored
+        new = max(0, turn.tokens - turn.cached - turn.stored - turn.stored_long)
+        return (
+            new * price.input
+            + turn.cached * cached
+            + turn.stored * stored
+            + turn.stored_long * long
+            + turn.written * price.output
+        ) / 1_000_000
+
+    def __bool__(self) -> bool:
+        return bool(self.own) or self.has_list_prices
+
+
+def find_list_price(model: str, *, tokens: int = 0, day: date) -> ListPrice | None:
+    """Return the list price of a model on a day, for a prompt of this length, or None.
+
+    The price of the longest listed name applies if the rest is a variant, such as `-preview`, but
+    not if the rest is the number of another version.
     """
-    return own if "default" in own else {**list_prices(), **own}
+    prices = read_list_prices()
+    bare = _AROUND.sub("", _AROUND.sub("", model.lower()))
+    name = _find_longest(prices, bare)
+    if not name or _VERSION.match(bare.removeprefix(name)):
+        return None
+    rows = [row for row in prices[name] if row.since <= day]
+    newest = max((row.since for row in rows), default=None)
+    fitting = [row for row in rows if row.since == newest and (tokens > row.above or not row.above)]
+    return max(fitting, key=lambda row: row.above, default=None)
 
 
-def find_price(prices: Mapping[str, ModelPrice], model: str) -> ModelPrice | None:
-    """Return the price for a model's longest matching prefix, or for `default`, or None.
+@cache
+def read_list_prices() -> Mapping[str, tuple[ListPrice, ...]]:
+    """Return the list prices by model name; several if they depend on the date or the length."""
+    prices: dict[str, tuple[ListPrice, ...]] = {}
+    for line in price_table.ROWS.strip().splitlines():
+        names, _, rows = line.partition(" = ")
+        parsed = tuple(_parse_row(row.split()) for row in rows.split(";"))
+        prices.update(dict.fromkeys(names.split(), parsed))
+    return prices
 
-    `gpt-5` is a prefix of `gpt-5-codex`, but not of `gpt-5.5`.
-    """
+
+def _parse_row(words: list[str]) -> ListPrice:
+    since = next((date.fromisoformat(word[1:]) for word in words if word[0] == "@"), date.min)
+    above = next((int(word[1:]) for word in words if word[0] == ">"), 0)
+    numbers = [None if word == "-" else float(word) for word in words if word[0] not in "@>"]
+    read, written, cached, stored, long = numbers
+    return ListPrice(
+        read or 0.0,
+        written or 0.0,
+        cached,
+        stored,
+        cache_write_long=long,
+        above=above,
+        since=since,
+    )
+
+
+def _find_longest(prices: Mapping[str, object], model: str) -> str:
+    """Return the longest name that is the model's name, or its beginning up to a hyphen."""
     if model in prices:
-        return prices[model]
-    names = [name for name in prices if model.startswith(f"{name}-")]
-    return prices[max(names, key=len)] if names else prices.get("default")
+        return model
+    return max((name for name in prices if model.startswith(f"{name}-")), key=len, default="")
+
+
+def _either(price: float | None, otherwise: float) -> float:
+    return otherwise if price is None else price

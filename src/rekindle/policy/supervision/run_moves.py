@@ -365,12 +365,17 @@ def apply_event(run: RunState, event: object) -> RunState:  # noqa: C901, PLR091
         case events.SummaryMade(run_usd=float(usd), run_tokens=int(tokens)) if (
             event.seq > run.spent.seq
         ):
-            spending = RunSpending(
-                event.seq, usd, tokens, event.unpriced, is_reported=bool(event.usd)
+            is_reported = budget.is_cost_reported(
+                is_estimated=event.is_estimated, older=bool(event.usd)
             )
-            return change(run, spent=spending)
+            return change(
+                run, spent=RunSpending(event.seq, usd, tokens, event.unpriced, is_reported)
+            )
         case events.ReviewMade() if event.seq > run.spent.seq:
-            spent = RunSpending(event.seq, event.run_usd, event.run_tokens, event.unpriced)
+            is_reported = budget.is_cost_reported(is_estimated=event.is_estimated, older=False)
+            spent = RunSpending(
+                event.seq, event.run_usd, event.run_tokens, event.unpriced, is_reported
+            )
             return change(run, spent=spent)
         case events.LaunchEnded() if event.seq > run.spent.seq:
             spending = RunSpending(
@@ -378,7 +383,9 @@ def apply_event(run: RunState, event: object) -> RunState:  # noqa: C901, PLR091
                 event.run_usd,
                 event.run_tokens,
                 event.unpriced,
-                is_reported=event.usd is not None,
+                is_reported=budget.is_cost_reported(
+                    is_estimated=event.is_estimated, older=event.usd is not None
+                ),
             )
             return change(run, spent=spending)
         case _:

@@ -6,7 +6,7 @@
 import os
 import shlex
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from shutil import which
 
@@ -17,7 +17,6 @@ from rekindle.documents import manifest
 from rekindle.documents.launches.launch_types import LaunchSpec
 from rekindle.documents.manifest import (
     DEFAULT_PROMPT,
-    ModelPrice,
     Persona,
 )
 from rekindle.documents.manifest_keys import Compaction
@@ -38,7 +37,7 @@ from rekindle.policy.settings.runtime_settings import (
     RELAY_BYTES,
     AgentDefaults,
 )
-from rekindle.policy.supervision.list_prices import complete_prices
+from rekindle.policy.supervision.list_prices import PriceList
 from rekindle.stores.folders import agent_folder
 from rekindle.system.files import inside_folder
 from rekindle.system.processes import program_search
@@ -137,15 +136,13 @@ def read_program(project: Project, name: str) -> Program:
     return tuple(entry.command or ())
 
 
-def find_prices(project: Project, name: str) -> Mapping[str, ModelPrice]:
-    """Return the agent's token prices, or list prices if its CLI does not report costs.
+def find_prices(project: Project, name: str) -> PriceList:
+    """Return the prices with which Rekindle computes a cost that the agent's CLI does not report.
 
     A program in `command:` has no list prices, because it may not use a paid model at all.
     """
-    entry, harness = project.manifest.agents[name], find_harness(project, name)
-    own = project.manifest.prices
-    reports_money = harness.CAN.reports_money and entry.mode != "stay"
-    return own if reports_money or not harness.CAN.hooks else complete_prices(own)
+    harness = find_harness(project, name)
+    return PriceList(project.manifest.prices, has_list_prices=harness.NAME != command_harness.NAME)
 
 
 def _check_harness(project: Project, name: str, _: Program) -> None:

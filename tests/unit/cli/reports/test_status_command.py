@@ -19,6 +19,7 @@ from rekindle.documents import events
 from rekindle.policy.operator import questions
 from rekindle.policy.projection.projection import Projection
 from rekindle.policy.settings.runtime_settings import Settings
+from rekindle.policy.supervision import price_table
 from rekindle.stores.files import FileStore
 from rekindle.system import (
     clock,
@@ -258,7 +259,7 @@ def test_spending_is_shown_beside_the_budget(status):
     lines, row = status(caps=CAPS, run_usd=1.234, run_tokens=1_234_567, unpriced=2, **told)
     assert lines["spent"] == (
         "  spent:  ~$1.23 of $5, 1,234,567 of 2,000,000 tokens, 2.0 of 8 hours,"
-        " and 2 launches of unknown cost"
+        f" and 2 launches of unknown cost (from tokens, with list prices of {price_table.DATE})"
     )
     assert row["spend"] == {
         "usd": {"value": 1.234, "source": "estimated"},
@@ -272,6 +273,7 @@ def test_spending_is_shown_beside_the_budget(status):
 def test_money_that_the_cli_reported_is_not_marked_as_estimated(status):
     lines, row = status(caps=CAPS, usd=1.5, run_usd=1.5, run_tokens=10)
     assert lines["spent"].startswith("  spent:  $1.50 of $5, ")
+    assert "list prices" not in lines["spent"]
     assert row["spend"]["usd"] == {"value": 1.5, "source": "reported"}
 
 

@@ -72,6 +72,9 @@ class FakeHarness(Unbraked):
     def usage(self, tail, windows):
         return WindowUsage(len(tail), None, "unknown")
 
+    def turn(self, line):
+        return None
+
     def read_transcript(self, line):
         return ()
 

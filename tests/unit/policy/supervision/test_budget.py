@@ -1,12 +1,10 @@
 """The budget of a run, and the words that report it as spent."""
 
-import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from rekindle.documents.manifest import ModelPrice
 from rekindle.documents.manifest_keys import Budget
 from rekindle.policy.settings.runtime_settings import (
     GUESSED_USD_READ,
@@ -16,18 +14,13 @@ from rekindle.policy.settings.runtime_settings import (
 from rekindle.policy.supervision.budget import (
     ReachedCap,
     RunSpending,
-    compute_cost,
     describe_budget,
     describe_reached_cap,
     find_reached_cap,
     guess_cost,
+    is_cost_reported,
     is_worth_recording,
     raise_caps,
-)
-from rekindle.policy.supervision.list_prices import (
-    complete_prices,
-    find_price,
-    list_prices,
 )
 
 RECORDINGS = Path(__file__).parents[3] / "recordings"
@@ -142,53 +135,26 @@ def test_spending_that_is_worth_a_line_of_the_log(before, now, cap, expected):
     assert is_worth_recording(before, now, cap) is expected
 
 
+@pytest.mark.parametrize("older", [True, False])
+def test_an_older_log_does_not_show_an_estimate(older):
+    assert is_cost_reported(is_estimated=None, older=older) is older
+    assert is_cost_reported(is_estimated=False, older=older) is True
+    assert is_cost_reported(is_estimated=True, older=older) is False
+
+
+@pytest.mark.parametrize(
+    ("spent", "is_estimated"),
+    [
+        (RunSpending(), False),
+        (RunSpending(usd=1.0), True),
+        (RunSpending(usd=1.0, is_reported=True), False),
+    ],
+)
+def test_a_cost_that_was_not_reported_is_an_estimate(spent, is_estimated):
+    assert spent.is_estimated is is_estimated
+
+
 def test_a_turn_without_a_price_is_guessed():
     assert guess_cost(read=1_000_000, written=0) == GUESSED_USD_READ
     assert guess_cost(read=0, written=2_000_000) == 2 * GUESSED_USD_WRITTEN
     assert guess_cost(read=1_000_000, written=1_000_000) == GUESSED_USD_READ + GUESSED_USD_WRITTEN
-
-
-def test_prices():
-    """The model's own, else the default's; unknown without both."""
-    prices = {"big": ModelPrice(input=10.0, output=50.0)}
-    assert compute_cost(prices, "big", read=1_000_000, written=100_000) == 15.0
-    assert compute_cost(prices, "other", read=1, written=1) is None
-    assert (
-        compute_cost(
-            {"default": ModelPrice(input=1.0, output=0.0)}, "other", read=500_000, written=9
-        )
-        == 0.5
-    )
-
-
-@pytest.mark.parametrize(
-    ("model", "read", "written"),
-    [
-        ("gpt-5.5", 5.0, 30.0),
-        ("gpt-5-codex", 1.25, 10.0),
-        ("gpt-5.5-2026-04-02", 5.0, 30.0),
-        ("gemini-2.5-flash", 0.3, 2.5),
-        ("gemini-2.5-flash-lite", 0.1, 0.4),
-        ("claude-opus-5-5", 4.0, 20.0),
-        ("claude-sonnet-4-5[1m]", 3.0, 15.0),
-        ("mine", 7.0, 8.0),
-        ("gpt-5-mini", 1.0, 2.0),
-    ],
-)
-def test_list_prices_and_those_of_the_manifest(model, read, written):
-    own = {"mine": ModelPrice(7.0, 8.0), "gpt-5-mini": ModelPrice(1.0, 2.0)}
-    assert find_price(complete_prices(own), model) == ModelPrice(read, written)
-
-
-def test_a_default_of_the_manifest_replaces_every_list_price():
-    own = {"default": ModelPrice(1.0, 2.0)}
-    assert find_price(complete_prices(own), "gpt-5.5") == ModelPrice(1.0, 2.0)
-    assert find_price(complete_prices({}), "unheard-of") is None
-
-
-def test_every_recorded_model_of_a_cli_has_a_list_price():
-    """A model of the recordings that has none would make a cap on money useless."""
-    text = "".join(path.read_text() for path in RECORDINGS.glob("*/*/*.jsonl"))
-    models = set(re.findall(r'"model": "((?:gpt|gemini|claude)-[^"]+)"', text))
-    assert len(models) >= 4
-    assert [model for model in sorted(models) if find_price(list_prices(), model) is None] == []
