@@ -64,6 +64,9 @@ def _kimi(url: str) -> Mapping[str, str]:
 default_model = "{MODEL}"
 telemetry = false
 
+[loop_control]
+max_attempts_per_step = 2
+
 [providers.loopback]
 type = "openai"
 base_url = "{url}/v1"
@@ -78,7 +81,11 @@ max_context_size = {WINDOW}
 
 
 def _qwen(_: str) -> Mapping[str, str]:
-    return {".qwen/settings.json": json.dumps({"privacy": {"usageStatisticsEnabled": False}})}
+    settings = {
+        "privacy": {"usageStatisticsEnabled": False},
+        "model": {"generationConfig": {"maxRetries": 1, "retryInitialDelayMs": 100}},
+    }
+    return {".qwen/settings.json": json.dumps(settings)}
 
 
 AGENTS: Final = {
@@ -102,6 +109,7 @@ AGENTS: Final = {
             tool="bash",
             extra={"description": "run it"},
             files=_ai_sdk(".config/kilo/kilo.json"),
+            environment=lambda _: {"KILO_SESSION_RETRY_LIMIT": "1"},
         ),
         AcpAgent(
             "qwen",

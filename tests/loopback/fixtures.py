@@ -50,19 +50,19 @@ def gemini_model(network: Namespace) -> Iterator[Model]:
 @pytest.fixture(scope="session")
 def claude_program() -> Path:
     """Return the pinned Claude Code."""
-    return _installed(install.CLAUDE)
+    return installed(install.CLAUDE)
 
 
 @pytest.fixture(scope="session")
 def codex_program() -> Path:
     """Return the pinned Codex."""
-    return _installed(install.CODEX)
+    return installed(install.CODEX)
 
 
 @pytest.fixture(scope="session")
 def gemini_program() -> Path:
     """Return the pinned Gemini CLI."""
-    return _installed(install.GEMINI)
+    return installed(install.GEMINI)
 
 
 @pytest.fixture
@@ -98,7 +98,7 @@ def place(network: Namespace, tmp_path: Path) -> Iterator[Place]:
         yield made
 
 
-def _installed(package: install.Package) -> Path:
+def installed(package: install.Package) -> Path:
     try:
         return install.program(package)
     except install.UnavailableError as error:

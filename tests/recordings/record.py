@@ -11,12 +11,14 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
 
 from loopback import install  # noqa: E402 - found by the line above
+from loopback.acp_agents import AGENTS  # noqa: E402
 from loopback.anthropic import Anthropic  # noqa: E402
+from loopback.chat import Chat  # noqa: E402
 from loopback.cli import ClaudeSandbox  # noqa: E402
 from loopback.model import Model  # noqa: E402
 from loopback.namespace import Namespace  # noqa: E402
 from loopback.place import Place  # noqa: E402
-from recordings import cases, codex_cases, gemini_cases  # noqa: E402
+from recordings import acp_cases, cases, codex_cases, gemini_cases  # noqa: E402
 from recordings.clis import Case, Cli  # noqa: E402
 from recordings.recording import KEPT  # noqa: E402
 from recordings.tape import Tape, traces  # noqa: E402
@@ -53,6 +55,26 @@ def other(cli: Cli, played: Mapping[str, Case]) -> Callable[[str], Tape]:
     return play
 
 
+def acp(agent: str) -> Callable[[str], Tape]:
+    """The same for the agents behind the bridge."""
+
+    def play(name: str) -> Tape:
+        package = AGENTS[agent].package
+        program = install.program(package)
+        with (
+            tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder,
+            Namespace() as network,
+            Model(Chat(), network.listener) as model,
+            Place(network, Path(folder) / "place") as place,
+        ):
+            root = Path(folder) / "root"
+            sandbox = acp_cases.SANDBOXES[agent](program, model=model, place=place, root=root)
+            tape = acp_cases.CASES[agent][name](sandbox, model)
+            return tape.without_traces(root, install.home(package))
+
+    return play
+
+
 CLIS: Final = {
     "claude-code": (KEPT, tuple(cases.CASES), claude),
     **{
@@ -61,6 +83,10 @@ CLIS: Final = {
             (codex_cases.CODEX, codex_cases.CASES),
             (gemini_cases.GEMINI, gemini_cases.CASES),
         )
+    },
+    **{
+        f"acp:{agent}": (acp_cases.KEPT[agent], tuple(played), acp(agent))
+        for agent, played in acp_cases.CASES.items()
     },
 }
 
