@@ -4,6 +4,7 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
+import acp_table
 import asking
 import click
 import event_page
@@ -180,6 +181,8 @@ def _harness(name: str, harness: Harness, about: str) -> list[str]:
     parts += ["\nRekindle turns persona settings into these CLI options:\n"]
     parts += ["| persona | options |", "|---|---|"]
     parts += [f"| `{asked}` | {_kept(harness, persona)} |" for asked, persona in PERSONAS.items()]
+    if name == "acp":
+        parts += ["", *acp_table.table(RECORDINGS / name, harness)]
     for folder in sorted((RECORDINGS / RECORDED_AS.get(name, name)).glob("*")):
         found = load_recordings(folder)
         parts += [
