@@ -1,10 +1,10 @@
 """The table of agents behind the bridge, generated from their recordings."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rekindle.ports import Harness
 from rekindle.testing.recordings import Recording, load_recordings
 
 COLUMNS = {
@@ -19,38 +19,56 @@ COLUMNS = {
 }
 """The recorded case of each column."""
 ABOUT = """\
-Each agent was installed from its registry at the given version, and run through the bridge. The
-table shows how Rekindle classifies the exit in each case.
+## Agents that speak the Agent Client Protocol
+
+Each of these agents was installed from its registry at the given version, and recorded behind the
+bridge. The table shows what the agent itself reports in each case. `end_turn` is the protocol's
+word for a finished turn, but some agents also use it if the model refused every request. To record
+them again, run `just record acp:opencode`, and similarly for the other agents.
 """
 
 
-def table(folder: Path, harness: Harness) -> list[str]:
+def table(folder: Path) -> list[str]:
     """Return the lines of the table for the agents that have recordings in a folder."""
     head = ["agent", "asks before a command", "reports", *COLUMNS]
     rows = [ABOUT, f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
     for one in sorted(folder.iterdir()):
         cases = {recording.name: recording for recording in load_recordings(one)}
-        cells = [one.name.replace("-", " ", 1), *_describe(cases["tool"])]
-        cells += [_show(cases[case], harness) for case in COLUMNS.values()]
+        cells = [one.name.replace("-", " ", 1), _tell_asking(cases), _list_reports(cases["tool"])]
+        cells += [_show(cases[case]) for case in COLUMNS.values()]
         rows.append(f"| {' | '.join(cells)} |")
     return rows
 
 
-def _describe(recording: Recording) -> tuple[str, str]:
-    """Return whether the agent asks, and what it reports about its context and cost."""
-    lines = _parse(recording)
-    asks = any(line["type"] == "decided" for line in lines)
-    used = [line for line in lines if line["type"] == "used"]
+def _tell_asking(cases: Mapping[str, Recording]) -> str:
+    """Return whether the agent asks before it runs commands, of which one is harmless."""
+    asked = [
+        any(line["type"] == "decided" for line in _parse(cases[case]))
+        for case in ("tool", "failing-tool")
+    ]
+    return "yes" if all(asked) else "sometimes" if any(asked) else "no"
+
+
+def _list_reports(recording: Recording) -> str:
+    """Return what the agent reports about its context window and its cost."""
+    used = [line for line in _parse(recording) if line["type"] == "used"]
     reports = ["context"] if any(line.get("window") for line in used) else []
     reports += ["cost"] if any(line.get("usd") is not None for line in used) else []
-    return ("yes" if asks else "no", ", ".join(reports) or "nothing")
+    return ", ".join(reports) or "nothing"
 
 
-def _show(recording: Recording, harness: Harness) -> str:
-    """Return the kind of an exit, and how the session was resumed."""
-    kind = recording.exit(harness).kind
-    how = next((line["how"] for line in _parse(recording) if line["type"] == "opened"), "")
-    return f"{kind} (by `{how}`)" if recording.resumes and how else kind
+def _show(recording: Recording) -> str:
+    """Return how a turn ended, and how its session was resumed."""
+    lines = {line["type"]: line for line in _parse(recording)}
+    ended = lines.get("ended")
+    if ended is None:
+        return "killed"
+    if error := ended.get("error"):
+        return f"error {error['code']}"
+    how = f" after `session/{lines['opened']['how']}`" if recording.resumes else ""
+    if ended["calls"] or "all done" in ended["closing"]:
+        return f"`{ended['stop']}`{how}"
+    return f"`{ended['stop']}`, " + ("error as text" if ended["spoke"] else "no text")
 
 
 def _parse(recording: Recording) -> list[dict[str, Any]]:

@@ -169,6 +169,7 @@ def harness_list() -> str:
     ]
     for name, module in plugins.BUILT_IN.items():
         parts += _harness(name, plugins.Harnesses()[name], import_module(module).__doc__ or "")
+    parts += acp_table.table(RECORDINGS / "acp")
     return "\n".join(parts) + "\n"
 
 
@@ -181,8 +182,6 @@ def _harness(name: str, harness: Harness, about: str) -> list[str]:
     parts += ["\nRekindle turns persona settings into these CLI options:\n"]
     parts += ["| persona | options |", "|---|---|"]
     parts += [f"| `{asked}` | {_kept(harness, persona)} |" for asked, persona in PERSONAS.items()]
-    if name == "acp":
-        parts += ["", *acp_table.table(RECORDINGS / name, harness)]
     for folder in sorted((RECORDINGS / RECORDED_AS.get(name, name)).glob("*")):
         found = load_recordings(folder)
         parts += [

@@ -1,5 +1,6 @@
 """The launches of agents that speak the Agent Client Protocol, through the bridge."""
 
+import contextlib
 import json
 import re
 import signal
@@ -22,7 +23,10 @@ WORK: Final = "touch working; exec python3 -c '__import__(\"time\").sleep(600)'"
 """A tool call that would take ten minutes."""
 PATIENCE_S: Final = 400
 """How long an agent may repeat a refused call before it reports the refusal."""
+STORED_BYTES: Final = 10_000_000
+"""Larger files are programs that an agent has unpacked."""
 _OPAQUE: Final = re.compile(r"\b(ses|msg|prt)_[0-9A-Za-z]{20,}")
+_MEASURED: Final = re.compile(r"^(?:\[perf\]|Package extraction took).*\n?", re.MULTILINE)
 
 Case = Callable[[AcpSandbox, Model], Tape]
 
@@ -46,7 +50,7 @@ class AcpTape(Tape):
             session=renamed(clean.session),
             resumes=clean.resumes,
             code=clean.code,
-            stderr=renamed(clean.stderr),
+            stderr=_MEASURED.sub("", renamed(clean.stderr)),
             stream=renamed(stream),
             hooks=[],
             transcript=[],
@@ -83,15 +87,30 @@ def launch(sandbox: AcpSandbox, prompt: str, resumes: str = "") -> AcpLaunch:
 
 
 def at_work(sandbox: AcpSandbox, model: Model) -> AcpLaunch:
-    """A launch in the middle of a tool, when its output tells of the call."""
+    """A launch in the middle of a tool, when its output and the agent's own files have the call.
+
+    Kimi stores a turn only some time after its tool has started: killed at once, it loses the turn.
+    """
     model.play(sandbox.agent.call(WORK), Forever(DONE))
     launched = launch(sandbox, "hello")
 
     def is_told() -> bool:
-        return (sandbox.project / "working").exists() and '"called"' in launched.launched.out
+        is_working = (sandbox.project / "working").exists()
+        return is_working and '"called"' in launched.launched.out and _is_stored(sandbox)
 
     sandbox.place.wait_for(is_told)
     return launched
+
+
+def _is_stored(sandbox: AcpSandbox) -> bool:
+    found = (path for path in sandbox.home.rglob("*") if "log" not in path.parts)
+    with contextlib.suppress(FileNotFoundError):  # some of them are temporary
+        return any(
+            b"touch working" in path.read_bytes()
+            for path in found
+            if path.is_file() and path.stat().st_size < STORED_BYTES
+        )
+    return False
 
 
 def killed(sandbox: AcpSandbox, model: Model) -> AcpTape:
