@@ -121,6 +121,9 @@ agents:
       {write: [cache], read: [~/.gitconfig], network: [api.example.org], memory: 8G, processes: 512,
        cpu: 1.5}
     every: {interval: 6h}
+  docs:
+    harness: [claude-code, {use: codex, persona: builder, command: codex}]
+    accounts: [work, own]
 """,
     ),
     Part(
@@ -146,6 +149,18 @@ personas:
   summarizer:
     adapter: command
     command: [./summarize, --short]
+""",
+    ),
+    Part(
+        "accounts.NAME",
+        "accounts",
+        "An account is a configuration folder in which you have logged in a CLI. Agents name their "
+        "accounts in order, but switch only with `runtime: {accounts: {switch: true}}`. See "
+        "[Continue on another CLI or account](../guides/accounts.md).",
+        """\
+accounts:
+  work: {harness: claude-code, config_dir: ~/claude-work}
+  own: {harness: claude-code, config_dir: ~/claude-own}
 """,
     ),
     Part(
@@ -220,6 +235,16 @@ runtime:
     silence: 10m
     tool_timeout: 2h
     idle_call: 1h
+""",
+    ),
+    Part(
+        "runtime.accounts",
+        "runtime.accounts",
+        "Whether agents switch between accounts of the same CLI. Check the terms of your plans "
+        "first.",
+        """\
+runtime:
+  accounts: {switch: true}
 """,
     ),
     Part(
@@ -465,7 +490,7 @@ def _list_set_keys(data: Any, path: str = "") -> Iterator[str]:
             yield from _list_set_keys(item, path)
     elif isinstance(data, dict):
         for name, value in data.items():
-            is_chosen = path in {"agents.", "personas.", "prices.", "pipelines."}
+            is_chosen = path in {"agents.", "personas.", "accounts.", "prices.", "pipelines."}
             below = f"{path}{'NAME' if is_chosen else name}"
             yield below
             yield from _list_set_keys(value, f"{below}.")
@@ -480,7 +505,10 @@ def _check(part: Part, keys: list[Key]) -> None:
         resolve_settings(marked)
         require_valid_pipelines(parsed, marked)
         require_valid_schedules(parsed, marked, find_zone)
-        set_keys.update(_list_set_keys(marked.data))
+        # The reader moves a list in `harness:` to a field of its own.
+        set_keys.update(
+            key.replace(".harnesses", ".harness") for key in _list_set_keys(marked.data)
+        )
     if missing := [key.path for key in keys if key.path not in set_keys]:
         raise ValueError(f"no example in tools/manifest_page.py sets {', '.join(missing)}")
 

@@ -90,6 +90,8 @@ DETAILS = {
     " `allow`, the line for rekindle.yaml that allows it.",
     "agents[].unpushed": "Work that exists only on one host (`since`, `host` and `reason`), or"
     " null if there is none.",
+    "agents[].route": "CLI and account on which the agent works, and why not on an earlier one, or"
+    " null if it has only one.",
     "agents[].may_miss_stop": "Whether the lost events may include a stop request.",
     "agents[].relay_file": "Relay file's state.",
     "agents[].state_file": "state.json's state.",
@@ -416,7 +418,14 @@ OUTPUTS = {
             "arrives": "When the agent will receive it.",
         },
     ),
-    "handoff": Output("", {"agent": AGENT, "asked": "`handoff`."}),
+    "handoff": Output(
+        "",
+        {
+            "agent": AGENT,
+            "asked": "`handoff`.",
+            "to": "CLI and account of `--to`, or empty.",
+        },
+    ),
     "hooks install": Output(
         "With `--all`, `hooks` has one entry for each settings file.",
         _with_list(HOOKS, "hooks", "With `--all`, one entry for each settings file."),

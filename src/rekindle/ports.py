@@ -82,6 +82,16 @@ class HarnessEnvironment(Protocol):
         """Variables that would tell the program that it runs inside another session."""
         return ()
 
+    @property
+    def ACCOUNT_VARIABLE(self) -> str:  # noqa: N802 - as above
+        """Variable that names the folder with an account's login; empty if there is none."""
+        return ""
+
+    @property
+    def KEY_VARIABLES(self) -> Sequence[str]:  # noqa: N802 - as above
+        """Variables with keys and tokens, which the program prefers to an account's login."""
+        return ()
+
 
 class HarnessSandbox(Protocol):
     """Sandbox requirements of a CLI. By default, it gets no network access and no state folder."""

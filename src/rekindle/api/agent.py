@@ -118,10 +118,13 @@ class Agent:
             home.project, lambda: home.store, self.name, home.operator, fresh=fresh
         )
 
-    def hand_off(self) -> None:
-        """Continue the work in a fresh session, which starts from a checkpoint."""
+    def hand_off(self, to: str = "") -> None:
+        """Continue the work in a fresh session, which starts from a checkpoint.
+
+        With `to`, it continues on another CLI or account of the agent, such as `codex`.
+        """
         self._require_operator("handoff")
-        request_handoff(self.home.project, self.home.store, self.name)
+        request_handoff(self.home.project, self.home.store, self.name, to)
 
     def answer(self, words: str, *, question: str = "") -> QuestionAnswered | None:
         """Answer a question: the named one, or the one that the agent is waiting for.

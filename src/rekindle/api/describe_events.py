@@ -17,6 +17,7 @@ from rekindle.documents.launches.launch_types import (
     LaunchExit,
     ToolCallStarted,
 )
+from rekindle.documents.launches.route import Route
 from rekindle.documents.screens.agent_row import render_command
 from rekindle.documents.transcripts.turns import (
     Turn,
@@ -56,8 +57,9 @@ def _make_report(event: AnyEvent | UnknownEvent) -> SupervisorReport | None:  # 
     """Return the report that `run` printed when the event was recorded."""
     match event:
         case events.LaunchStarted():
+            route = str(Route(event.harness, event.account)) if event.account else ""
             return LaunchReport(
-                event.cycle, event.session, event.resumes, event.recovery, event.why
+                event.cycle, event.session, event.resumes, event.recovery, event.why, route
             )
         case events.LaunchEnded():
             kind: ExitKind = "clean" if event.exit == "clean" else "crash"

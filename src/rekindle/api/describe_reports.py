@@ -63,6 +63,7 @@ def _list_report_lines(
     match report:
         case LaunchReport():
             how = "the same session continues" if report.resumes else "a fresh session"
+            how += f" on {report.route}" if report.route else ""
             notice = ", and is told what was interrupted" if report.recovery else ""
             which = f" ({report.session[:8]})" if report.session else ""
             yield ReportLine(f"cycle {report.cycle}, {how}{which}{notice}", "agent", {"bold": True})

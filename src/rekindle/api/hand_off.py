@@ -3,36 +3,79 @@
 from rekindle.api.agent_store import AgentStore
 from rekindle.config import Project
 from rekindle.documents.events import HandoffRequested
-from rekindle.errors import AgentError
+from rekindle.documents.launches.route import Route
+from rekindle.errors import AgentError, UsageError
+from rekindle.formats.identifiers import to_one_line
+from rekindle.plugins import ALIASES
 from rekindle.policy.projection import sessions
 from rekindle.system import clock
-from rekindle.wiring.open_store import find_harness
+from rekindle.wiring.agent_routes import find_routes
+from rekindle.wiring.open_store import HARNESSES, find_harness
+from rekindle.wiring.starting.routed_agent import find_unusable_routes
 
 
-def request_handoff(project: Project, store: AgentStore, name: str) -> None:
+def request_handoff(project: Project, store: AgentStore, name: str, to: str = "") -> str:
     """Let an agent's session stop between two turns, and a fresh one continue.
+
+    With `to`, it continues on that route, such as `codex` or `claude-code/work`. Return the route,
+    or "" if none was named.
 
     Raises:
         AgentError: The agent is not running, or its CLI cannot be stopped between two turns.
+        UsageError: The agent has no such route.
     """
+    route = find_route(project, name, to) if to else None
     projection = store.read(name).projection
     newest = sessions.find_newest_launch(projection.attempts)
+    is_running = newest is not None and not newest.exit
+    if route is not None and not is_running and store.is_supervised(name):
+        # It waits, for example for a limit: the supervisor moves the work at once.
+        store.submit(name, HandoffRequested(ts=clock.read_clock(), to=str(route)))
+        return str(route)
     if not store.is_supervised(name) or newest is None or newest.exit:
         raise AgentError(
             f"{name} is not running, so there is nothing to hand off",
             hint=f"`rekindle status {name}` shows why it is not running, and how to continue",
         )
-    entry = project.manifest.agents[name]
-    stays = entry.mode == "stay"
+    if newest.route == route:
+        raise AgentError(
+            f"{name} already works on {route}",
+            hint=f"`rekindle handoff {name}` continues there in a fresh session",
+        )
+    stays = project.manifest.agents[name].mode == "stay"
     launch = next(mark for mark, attempt in projection.attempts.items() if attempt is newest)
     is_heard = bool(sessions.find_launched_session(projection.lives, launch))
-    if find_harness(project, name).brake(interactive=stays) is None or not is_heard:
+    harness = HARNESSES.get(newest.harness) or find_harness(project, name)
+    if harness.brake(interactive=stays) is None or not is_heard:
         where = " in a terminal" if stays else ""
         reason = (
             "" if is_heard else ": none of its hooks has reported yet (`rekindle hooks install`)"
         )
         raise AgentError(
-            f"{entry.harness} cannot be stopped between two turns{where}{reason}",
+            f"{harness.NAME} cannot be stopped between two turns{where}{reason}",
             hint=f"`rekindle restart --fresh {name}` stops it now and starts a fresh session",
         )
-    store.submit(name, HandoffRequested(ts=clock.read_clock()))
+    store.submit(name, HandoffRequested(ts=clock.read_clock(), to=str(route or "")))
+    return str(route or "")
+
+
+def find_route(project: Project, name: str, to: str) -> Route:
+    """Return the agent's route with this name. The name of a CLI means its first account.
+
+    Raises:
+        UsageError: The agent has no such route.
+        RekindleError: The route cannot be used, for example because its CLI is not installed.
+    """
+    routes = find_routes(project, name)
+    named = ALIASES.get(to, to)
+    route = next((one for one in routes if named in {str(one), one.harness}), None)
+    if route is None:
+        others = ", ".join(map(str, routes))
+        raise UsageError(
+            f"{name} has no route named {to_one_line(to)!r}",
+            hint=f"use one of: {others}; `harness:` and `accounts:` in rekindle.yaml list them",
+        )
+    for unusable, error in find_unusable_routes(project, name):
+        if unusable == route:
+            raise error
+    return route

@@ -18,6 +18,13 @@ from rekindle.documents.manifest_pipelines import (
     refuse_misplaced_keys,
     to_mapping,
 )
+from rekindle.documents.manifest_routes import (
+    AccountEntry,
+    HarnessEntry,
+    fill_items,
+    find_entry,
+    split_harness_lists,
+)
 from rekindle.documents.manifest_sandbox import SandboxKey
 from rekindle.documents.manifest_schedules import ScheduleKey
 from rekindle.documents.wave_keys import translate_wave_keys
@@ -94,7 +101,11 @@ class ModelPrice(msgspec.Struct, frozen=True):
 
 class AgentEntry(msgspec.Struct, frozen=True):
     harness: Annotated[
-        str, _doc("Agent CLI: claude-code, codex, gemini, command, or a plugin's name.")
+        str,
+        _doc(
+            "Agent CLI: claude-code, codex, gemini, command, or a plugin's name. A list names CLIs "
+            "that continue the work, in order, while those before them cannot."
+        ),
     ]
     prompt: str | None = None
     dir: str | None = None
@@ -174,6 +185,14 @@ class AgentEntry(msgspec.Struct, frozen=True):
     """Whether the agent may run commands that start, stop or answer agents."""
     sandbox: SandboxKey = None
     every: ScheduleKey = None
+    accounts: (
+        Annotated[
+            list[str], _doc("Accounts from `accounts:`, in the order in which the agent uses them.")
+        ]
+        | None
+    ) = None
+    harnesses: list[HarnessEntry] | None = None
+    """The list in `harness:`, if it is one. `harness` then is the first name in it."""
 
 
 class Permissions(msgspec.Struct, frozen=True):
@@ -256,6 +275,7 @@ class Manifest(msgspec.Struct, frozen=True):
     runtime: dict[str, Any] = {}
     redact: RedactEntry = RedactEntry()
     prices: dict[str, ModelPrice] = {}
+    accounts: dict[str, AccountEntry] = {}
     notify: Annotated[
         list[str],
         _doc(
@@ -282,9 +302,11 @@ def read_manifest(text: str, file: str = MANIFEST_FILE) -> tuple[Manifest, Marke
     translate_wave_keys(marked)
     refuse_misplaced_keys(marked)
     _refuse_unreadable_triggers(marked, file)
-    _split_command_lines(marked, file)
+    _split_command_lines(marked, file, split_harness_lists(marked))
     _refuse_keys_of_personas(marked, file)
     parsed = validation.validate_data(marked, Manifest)
+    agents = {name: _fill_harnesses(entry) for name, entry in parsed.agents.items()}
+    parsed = msgspec.structs.replace(parsed, agents=agents)
     for name in parsed.agents:
         if not AGENT_NAME.match(name):
             raise ManifestError(
@@ -295,6 +317,17 @@ def read_manifest(text: str, file: str = MANIFEST_FILE) -> tuple[Manifest, Marke
             )
     refuse_invalid_names(parsed.pipelines, marked)
     return parsed, marked
+
+
+def _fill_harnesses(entry: AgentEntry) -> AgentEntry:
+    """Return the entry with the keys of the first CLI in its list, if it has one."""
+    if not entry.harnesses:
+        return entry
+    items = fill_items(entry.harnesses, entry.persona, entry.command)
+    first = items[0]
+    return msgspec.structs.replace(
+        entry, persona=first.persona, command=first.command, harnesses=items
+    )
 
 
 def _refuse_unreadable_triggers(marked: MarkedData, file: str) -> None:
@@ -328,7 +361,7 @@ def _refuse_unreadable_triggers(marked: MarkedData, file: str) -> None:
             )
 
 
-def _split_command_lines(marked: MarkedData, file: str) -> None:
+def _split_command_lines(marked: MarkedData, file: str, listed: list[KeyPath]) -> None:
     """Split each one-line command into words."""
     places: list[tuple[KeyPath, dict[str, Any]]] = [
         ((section, name, key), to_mapping(entry))
@@ -336,6 +369,7 @@ def _split_command_lines(marked: MarkedData, file: str) -> None:
         for name, entry in to_mapping(marked.data.get(section)).items()
         for key in keys
     ]
+    places += [((*path, "command"), find_entry(marked.data, path)) for path in listed]
     for path, entry in places + list_commands(marked.data):
         key = str(path[-1])
         line = entry.get(key)

@@ -87,6 +87,19 @@ class AgentSpec(msgspec.Struct, frozen=True):
     """Branch of the agent's own clone or work tree; empty if it works in the user's checkout."""
     sandbox: AgentSandbox | None = None
     """Sandbox around the whole CLI; None if there is none."""
+    account: str = ""
+    """Account of the CLI; empty for the CLI's own configuration."""
+    routes: tuple[Route, ...] = ()
+    """Routes on which the work can run, in order of preference. This is the agent on one of them.
+    """
+    harnesses: Mapping[str, Harness] = {}
+    """Harnesses of all routes, by name."""
+    config_folders: Mapping[str, str] = {}
+    """The CLI's own folder for each of its accounts, by the account's name."""
+
+    @property
+    def route(self) -> Route:
+        return Route(self.harness.NAME, self.account)
 
     @property
     def marks(self) -> str:
@@ -102,6 +115,8 @@ class LaunchReport(msgspec.Struct, frozen=True):
     resumes: bool
     recovery: bool
     why: str = ""
+    route: str = ""
+    """CLI and account; empty if the agent always uses the same CLI without an account."""
 
 
 class RefusedCallReport(msgspec.Struct, frozen=True):
@@ -301,6 +316,10 @@ class SupervisorPorts(msgspec.Struct, frozen=True):
     """Stores the quota that the CLI reported for a route. Returns whether it has changed."""
     renewed: Callable[[], AgentSpec | None] = lambda: None
     """Returns the agent with its current settings, or None if they are unchanged."""
+    open_route: Callable[[Route], AgentSpec | None] = lambda _: None
+    """Returns the agent on another of its routes. If that one cannot be used, it is missing from
+    the routes of the result, which is None only if the agent has no other route.
+    """
 
     @contextmanager
     def report_trouble(

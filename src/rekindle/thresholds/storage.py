@@ -328,6 +328,13 @@ TRANSCRIPT_TAIL_BYTES = declare_threshold(
     "bytes",
     "Maximum number of bytes at the end of a transcript to search for the latest activity.",
 )
+CARRIED_TRANSCRIPT_BYTES = declare_threshold(
+    256 * 1024 * 1024,
+    "transcript.carried_bytes",
+    "bytes",
+    "Maximum size of a transcript that is copied to another account. Otherwise, a fresh session "
+    "continues.",
+)
 TRANSCRIBED_BYTES = declare_threshold(
     4 * 1024 * 1024,
     "transcript.transcribed_bytes",

@@ -19,6 +19,7 @@ from rekindle.wiring.access.guarded_path import (
     guard_path,
 )
 from rekindle.wiring.agent_dir_list import find_agent_dir
+from rekindle.wiring.agent_routes import select_account
 from rekindle.wiring.open_store import find_harness
 
 _VARIABLE = re.compile(r"\$[A-Za-z_][A-Za-z0-9_]*\Z")
@@ -70,7 +71,8 @@ def make_environment(project: Project, name: str) -> AgentEnvironment:
         guarded = GuardedPath(passed_on.get("PATH", ""))
     if "PATH" in passed_on:
         passed_on["PATH"] = guarded.cli
-    return AgentEnvironment({**passed_on, **own}, guarded)
+    variables = select_account(project, name, harness, passed_on)
+    return AgentEnvironment({**variables, **own}, guarded)
 
 
 def _resolve_variables(project: Project, name: str, own: dict[str, str]) -> dict[str, str]:

@@ -10,7 +10,8 @@ from rekindle.documents.launches.quota_windows import QuotaWindow
 from rekindle.documents.launches.route import Route
 from rekindle.stores.folders.quota_files import AccountFiles
 from rekindle.system import clock
-from rekindle.wiring.open_store import find_harness
+from rekindle.wiring.agent_routes import find_routes, select_account, with_route
+from rekindle.wiring.open_store import HARNESSES, find_harness
 
 
 class AgentQuota:
@@ -36,26 +37,24 @@ def list_accounts(project: Project, names: Sequence[str]) -> dict[str, tuple[Rou
     """Return the accounts of some agents, without duplicates. Plain programs have none."""
     accounts: dict[str, tuple[Route, AccountFiles]] = {}
     for name in names:
-        for route in list_routes(project, name):
-            if find_harness(project, name).HOOK_FILES is not None:
+        for route in find_routes(project, name):
+            harness = HARNESSES.get(route.harness)
+            if harness is not None and harness.HOOK_FILES is not None:
                 account = AgentQuota(project, name).find_account(route)
                 accounts.setdefault(account.name, (route, account))
     return accounts
 
 
-def list_routes(project: Project, name: str) -> list[Route]:
-    """Return an agent's routes, in order."""
-    return [Route(find_harness(project, name).NAME)]
-
-
-def find_config_folder(project: Project, name: str, route: Route) -> str:  # noqa: ARG001 - one account for now
+def find_config_folder(project: Project, name: str, route: Route) -> str:
     """Return the configuration folder of a route's CLI, with links resolved.
 
     It depends on the variables that the CLI itself uses, such as CLAUDE_CONFIG_DIR.
     """
-    files = find_harness(project, name).HOOK_FILES
-    if files is None:
+    routed = with_route(project, name, route)
+    harness = find_harness(routed, name)
+    if harness.HOOK_FILES is None:
         return ""
     own = project.manifest.agents[name].env or {}
     variables = {key: os.path.expandvars(value) for key, value in own.items()}
-    return os.path.realpath(files.find_own_folder({**os.environ, **variables}, str(Path.home())))
+    environment = select_account(routed, name, harness, {**os.environ, **variables})
+    return os.path.realpath(harness.HOOK_FILES.find_own_folder(environment, str(Path.home())))

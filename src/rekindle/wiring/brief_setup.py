@@ -55,7 +55,7 @@ def remember_operator(project: Project, store: FileStore, name: str) -> None:
     """Save the operator's environment for scheduled briefs, unless it is already saved."""
     harness = HARNESSES.get(project.manifest.agents[name].harness)
     if harness is not None and not background_start.has_environment(store, name):
-        background_start.remember_environment(store, name, harness)
+        background_start.remember_environment(store, project, name)
 
 
 def make_morning_builder(project: Project, store: FileStore) -> MorningPageBuilder:

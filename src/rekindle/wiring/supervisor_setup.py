@@ -1,6 +1,5 @@
 """Build an agent's supervisor from the manifest, the store and this host."""
 
-import sys
 import time
 from collections.abc import Callable
 from functools import partial
@@ -9,7 +8,6 @@ from pathlib import Path
 import msgspec
 
 from rekindle.config import Project, load_project
-from rekindle.documents.clone_files import make_work_branch
 from rekindle.documents.commits.snapshot_commit import Snapshot, SnapshotLabel
 from rekindle.documents.events import ReviewMade
 from rekindle.errors import NotifyError, RekindleError, WorkspaceError
@@ -30,15 +28,14 @@ from rekindle.flows.supervisor_ports import (
 )
 from rekindle.policy.exits import explain_reasons
 from rekindle.policy.exits.stop_reasons import StopReason
-from rekindle.policy.handoff import window_rule
 from rekindle.policy.operator.make_notification import make_notice
 from rekindle.policy.operator.notification_kinds import NotificationKind
-from rekindle.policy.settings.runtime_settings import UNTIL_SECONDS, AgentDefaults, find_cycle_limit
+from rekindle.policy.settings.runtime_settings import (
+    UNTIL_SECONDS,
+)
 from rekindle.policy.supervision.budget import RunSpending
 from rekindle.stores.files import FileStore
-from rekindle.stores.folders import private_files
 from rekindle.system import clock, host
-from rekindle.system.files import hook_program
 from rekindle.system.git.work_snapshots import WorkSnapshots
 from rekindle.system.git.work_status import GitStatus
 from rekindle.system.notifications import Notifier
@@ -46,22 +43,17 @@ from rekindle.system.processes.child_processes import HostProcesses, Interruptio
 from rekindle.system.terminal.keyboard import Keyboard
 from rekindle.system.terminal.pty_process import TerminalProcesses
 from rekindle.wiring import summarizer_setup as summarizing
-from rekindle.wiring.access import protected_paths, trust_checks
-from rekindle.wiring.agent_dir_list import find_agent_dir
-from rekindle.wiring.agent_environment import make_environment
+from rekindle.wiring.access import (
+    trust_checks,
+)
 from rekindle.wiring.agent_quota import AgentQuota
 from rekindle.wiring.agent_workspaces import find_workspace, make_opener
-from rekindle.wiring.open_store import find_harness, read_named_file
-from rekindle.wiring.sandbox_setup import make_sandbox
+from rekindle.wiring.make_agent import make_agent
 from rekindle.wiring.starting import background_start
+from rekindle.wiring.starting.reviewing_agent import with_reviewer
+from rekindle.wiring.starting.routed_agent import RoutedAgent
 from rekindle.wiring.starting.start_checks import (
     find_checkpoint_persona,
-    find_prices,
-    read_persona,
-    read_program,
-    read_task,
-    refuse_obstacles,
-    with_reviewer,
 )
 
 
@@ -83,29 +75,29 @@ def run_supervisor(
 
     `unbounded` lifts the limits on work without progress. `load` reads the project again.
     """
-    agent = _make_agent(project, store, name, program, cycles, on_this_host=not for_watchdog)
+    routed = RoutedAgent(
+        project, store, name, tell, cycles=cycles, program=program, on_this_host=not for_watchdog
+    )
+    agent = routed.agent
     if not (for_watchdog or for_up):
         _accept_command(project, store, name, tell)
     notifier = Notifier(trust_checks.find_accepted_notify(project, name), store.redaction)
     if for_watchdog:
         _check_addresses(notifier, tell)
     else:
-        background_start.remember_environment(store, name, agent.harness)
-    # Use the project as last accepted. Changes apply only after the operator restarts the agent.
-    said_now = [project]
+        background_start.remember_environment(store, project, name)
 
     def reload_spec() -> AgentSpec | None:
         try:
             reloaded = load(project.path)
             if trust_checks.explain_unaccepted(reloaded, name):
                 return None  # the agent stays in safe mode until `restart` accepts the change
-            new_spec = _make_agent(reloaded, store, name, program, cycles)
+            new_spec = routed.accept(reloaded)
         except (RekindleError, KeyError) as error:
             tell(TroubleReport(f"the agent keeps its previous settings: {error}"))
             return None
         if new_spec.stays != agent.stays:
             return None  # another mode needs another supervisor
-        said_now[0] = reloaded
         return new_spec
 
     def find_unaccepted() -> str:
@@ -124,12 +116,14 @@ def run_supervisor(
         world = msgspec.structs.replace(
             world,
             renewed=reload_spec,
+            open_route=routed.open,
+            windows=lambda: measure_windows(routed.agent, HostProcesses(), world.stops),
             unaccepted=find_unaccepted,
             settings_stamp=settings_stamp,
             take_snapshot=partial(_take_snapshot, project, agent),
             open_workspace=make_opener(project, name),
         )
-        ending = _make_end_ports(lambda: said_now[0], store, agent, world)
+        ending = _make_end_ports(lambda: routed.project, store, agent, world)
         supervisor = Supervisor(
             agent,
             world,
@@ -158,7 +152,7 @@ def check_agent(project: Project, store: FileStore, name: str) -> None:
     Raises:
         RekindleError: The error that `run` would raise.
     """
-    _make_agent(project, store, name, (), on_this_host=True)
+    make_agent(project, store, name, (), on_this_host=True)
 
 
 def check_notify(project: Project, store: FileStore) -> None:
@@ -191,7 +185,7 @@ def make_steps(
     reports_wait: float = 0.0,
 ) -> SupervisorSteps:
     """Return a supervisor's steps on this host. The fleet decides when to run them."""
-    agent = _make_agent(project, store, name, ())
+    agent = make_agent(project, store, name, ())
     notifier = Notifier(project.manifest.notify, store.redaction)
     world = _make_ports(
         project, store, agent, tell=tell, notifier=notifier, interruption=interruption
@@ -204,7 +198,7 @@ def make_command_ports(
     project: Project, store: FileStore, name: str, interruption: Interruption
 ) -> tuple[AgentSpec, SupervisorPorts]:
     """Return the agent and ports for a command that runs in the agent's folder and sandbox."""
-    agent = _make_agent(project, store, name, ())
+    agent = make_agent(project, store, name, ())
     quiet, notifier = (lambda _: None), Notifier((), store.redaction)
     return agent, _make_ports(
         project, store, agent, tell=quiet, notifier=notifier, interruption=interruption
@@ -286,7 +280,7 @@ def _make_end_ports(
         reviewing = with_reviewer(project(), name)
         if reviewing is None:
             return None
-        return EndReviewer(lambda: _make_agent(reviewing, store, name, ()), world).make(
+        return EndReviewer(lambda: make_agent(reviewing, store, name, ()), world).make(
             number, relay, spent
         )
 
@@ -322,61 +316,3 @@ def _make_notify(
             tell(TroubleReport(failure))
 
     return send_notice
-
-
-def _make_agent(
-    project: Project,
-    store: FileStore,
-    name: str,
-    program: tuple[str, ...],
-    cycles: int | None = None,
-    *,
-    on_this_host: bool = False,
-) -> AgentSpec:
-    """Return the agent as described in the manifest.
-
-    With `on_this_host`, refuse the agent if its folder or program is missing. A supervisor started
-    by a watchdog skips this, because the launch records what is missing.
-    """
-    refuse_obstacles(project, name, program, on_this_host=on_this_host)
-    entry, harness = project.manifest.agents[name], find_harness(project, name)
-    store.create(name)
-    persona, instructions = read_persona(project, name)
-    hook_program.provide_program()
-    folder = find_agent_dir(project, name)
-    environment = make_environment(project, name)
-    return AgentSpec(
-        name=name,
-        harness=harness,
-        folder=str(folder),
-        task=read_task(project, name),
-        rules=read_named_file(project, entry.rules, "rules"),
-        persona=persona,
-        persona_name=entry.persona or AgentDefaults().persona,
-        instructions=instructions,
-        environment=environment.variables,
-        hook=(sys.executable, "-I", "-S", str(hook_program.find_hook_path())),
-        gate=(sys.executable, "-I", "-S", str(hook_program.find_hook_path("gate"))),
-        scratch=str(private_files.find_private_project(project.path).make_agent(name).launch),
-        protected=(
-            *protected_paths.list_protected(project.path, folder),
-            *environment.path.protected,
-        ),
-        path=environment.path.agent,
-        program=program or read_program(project, name),
-        budget=entry.budget,
-        prices=find_prices(project, name),
-        stays=entry.mode == "stay",
-        cycles=find_cycle_limit(entry) if cycles is None else cycles,
-        drafts=True,
-        prepare=tuple(entry.prepare or ()),
-        branch=make_work_branch(name) if find_workspace(project, name) else "",
-        threshold=window_rule.find_threshold(entry.handover, project.settings.runtime.relay),
-        project=str(project.path),
-        relay=entry.relay or "",
-        until_claimed=bool(entry.until_claimed),
-        converges=bool(entry.convergence),
-        keep=tuple(entry.keep or ()),
-        may_control=bool(entry.may_control),
-        sandbox=make_sandbox(project, name, store.folder(name), persona.system_prompt_file),
-    )

@@ -208,7 +208,7 @@ def render_agent(agent_row: StatusRow, now: datetime) -> list[LineParts]:
     row, details = agent_row.row, agent_row.details
     reason = f": {row.reason}" if row.reason else ""
     lines: list[LineParts] = [
-        (style_text(row.agent, bold=True), f"  ({row.harness})"),
+        (style_text(row.agent, bold=True), f"  ({details.get('route') or row.harness})"),
         (style_text(f"  state:  {row.label}{reason}", fg=_COLOURS.get(row.state)),),
     ]
     if row.command:

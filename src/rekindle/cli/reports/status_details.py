@@ -17,8 +17,10 @@ from rekindle.policy.handoff import window_rule
 from rekindle.policy.projection import sessions
 from rekindle.policy.projection.projection import Projection
 from rekindle.policy.projection.sessions import LaunchRecord
+from rekindle.policy.routes.explain_route import explain_route
 from rekindle.policy.sandbox.allowed_hosts import render_permission
 from rekindle.policy.stall import stall_response
+from rekindle.policy.supervision.next_move import AgentLimits, choose_agent_route
 from rekindle.stores.files import (
     FileStore,
     folder_check,
@@ -27,6 +29,7 @@ from rekindle.stores.folders.private_files import render_path
 from rekindle.stores.log.view import AgentView
 from rekindle.system import clock
 from rekindle.wiring.access import trust_checks
+from rekindle.wiring.agent_routes import find_routes
 from rekindle.wiring.row_setup import is_alive, make_row_reader
 
 if TYPE_CHECKING:
@@ -202,6 +205,7 @@ def _collect_known(
             for host in projection.run.list_refused_hosts()
         ],
         "unpushed": _find_unpushed(projection),
+        "route": _explain_route(project, name, projection, now),
         "may_miss_stop": projection.may_miss_stop,
     }
 
@@ -221,6 +225,19 @@ def _list_questions(projection: Projection, now: datetime) -> list[dict[str, Any
         }
         for question in questions.list_open_questions(projection, now)
     ]
+
+
+def _explain_route(
+    project: Project, name: str, projection: Projection, now: datetime
+) -> str | None:
+    """Return the agent's route and why it is used, or None if the agent has only one."""
+    routes = find_routes(project, name)
+    limits = AgentLimits(runtime=project.settings.runtime, routes=routes)
+    choice = choose_agent_route(projection, limits, now)
+    if choice is None:
+        return None
+    newest = sessions.find_newest_launch(projection.attempts)
+    return explain_route(newest.route if newest else None, routes, choice, now.astimezone())
 
 
 def _find_unpushed(projection: Projection) -> dict[str, Any] | None:

@@ -12,21 +12,31 @@ from rekindle.cli.output import echo, print_json
 
 @click.command()
 @click.argument("agent", required=False)
+@click.option(
+    "--to",
+    "route",
+    metavar="ROUTE",
+    default="",
+    help="Continue on another CLI or account of the agent, such as codex or claude-code/work.",
+)
 @json_option
-def handoff(agent: str | None, as_json: bool) -> None:
+def handoff(agent: str | None, route: str, as_json: bool) -> None:
     """Continue AGENT's work in a fresh session, which starts from a checkpoint.
 
     The current session stops between two tool calls, so no call is interrupted. A session in a
     terminal stops at the user's next prompt.
+
+    With --to, the work continues on another CLI or account until the cycle ends.
     """
     project, store, name = open_agent(agent, operator=True)
-    request_handoff(project, store, name)
+    to = request_handoff(project, store, name, route)
     if as_json:
-        print_json({"agent": name, "asked": "handoff"})
+        print_json({"agent": name, "asked": "handoff", "to": to})
         return
     stays = project.manifest.agents[name].mode == "stay"
     when = "at the user's next prompt" if stays else "between two tool calls"
-    echo(f"✓ {name}: its session will stop {when}; a fresh one continues with a checkpoint")
+    where = f" on {to}" if to else ""
+    echo(f"✓ {name}: its session will stop {when}; a fresh one continues{where} with a checkpoint")
     echo(
         f"Next: `rekindle events -f {name}` shows the handoff. If the session exits first, no "
         "handoff is needed."

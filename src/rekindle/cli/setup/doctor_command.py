@@ -55,6 +55,7 @@ from rekindle.wiring.open_store import (
     open_store,
 )
 from rekindle.wiring.schedules.list_schedules import ScheduleRow, read_schedules
+from rekindle.wiring.starting.routed_agent import find_unusable_routes
 from rekindle.wiring.starting.start_checks import find_obstacles
 from rekindle.wiring.starting.start_notes import (
     REACH_HINT,
@@ -201,6 +202,9 @@ def _examine_start(project: Project, store: FileStore, name: str) -> Iterator[Fo
     on_this_host = project.settings.fleet is None
     for error in find_obstacles(project, name, on_this_host=on_this_host):
         yield FolderProblem(str(error), error.hint)
+    for route, error in find_unusable_routes(project, name, on_this_host=on_this_host):
+        words = f"the route {route} is not used: {error}"
+        yield FolderProblem(words, error.hint, is_note=True)
     for line in find_unhonoured(project, name):
         yield FolderProblem(line, UNHONOURED_HINT, is_note=True)
     if on_this_host:

@@ -139,6 +139,8 @@ class WorkRewound(Event, frozen=True, kw_only=True, tag="work.rewound"):
 
 class HandoffRequested(Event, frozen=True, kw_only=True, tag="handoff.requested"):
     summary = "The operator asked for a handoff to a fresh session."
+    to: str = ""
+    """CLI, or CLI and account such as `claude-code/work`, on which the work is to continue."""
     by: str = ""
     """User who gave the command, as USER@HOST; empty unless it was given on a fleet."""
 

@@ -93,6 +93,9 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a launch can have its own hooks, independent of the CLI's settings."""
     resumes: bool = True
     """Whether the CLI can resume an earlier session."""
+    carries_sessions: bool = False
+    """Whether a session continues in another account's folder, if its transcript is copied there.
+    """
     names_sessions: bool = True
     """Whether the caller can choose the id of a new session."""
     reports_money: bool = False

@@ -20,6 +20,7 @@ from rekindle.flows.launches.launch import Launch
 from rekindle.flows.supervisor_ports import AgentSpec, ExitReport, LaunchReport, SupervisorPorts
 from rekindle.flows.transcripts import transcript_files
 from rekindle.flows.transcripts.archive_transcripts import TranscriptArchiver
+from rekindle.flows.transcripts.carry_transcript import carry_transcript
 from rekindle.policy.exits.restart import HANDOFF_EXIT
 from rekindle.policy.exits.session_choice import ResumeSession, StartFresh
 from rekindle.policy.exits.stop_reasons import needs_checkpoint
@@ -106,7 +107,9 @@ class CycleRunner:
         self, number: int, step: StartFresh | ResumeSession, tried: list[LaunchRecord]
     ) -> None:
         """Start a process, follow it, and record its exit."""
-        if isinstance(step, ResumeSession) and not self._can_resume(tried[-1]):
+        if isinstance(step, ResumeSession) and not (
+            self._can_resume(tried[-1]) and self._carry_session(tried[-1])
+        ):
             step = StartFresh(recovery=True, why="its session cannot be resumed")
         folder = self._ports.store.folder(self._agent.name)
         fresh = folder.fresh
@@ -144,6 +147,7 @@ class CycleRunner:
             cycle=number,
             session=launch.start.session,
             harness=self._agent.harness.NAME,
+            account=self._agent.account,
             resumes=launch.start.resumes,
             recovery=recovery,
             why=step.why if isinstance(step, StartFresh) else "",
@@ -168,8 +172,9 @@ class CycleRunner:
         origin = msgspec.structs.replace(origin, seq=self._log.append(*begun).seq)
         # Remove the request only after the launch is recorded, so a crash cannot lose it.
         folder.remove(fresh)
+        route = str(self._agent.route) if self._agent.routes or self._agent.account else ""
         self._ports.tell(
-            LaunchReport(number, origin.session, origin.resumes, origin.recovery, origin.why)
+            LaunchReport(number, origin.session, origin.resumes, origin.recovery, origin.why, route)
         )
         try:
             exited = self._run(launch, prompt, origin, problem)
@@ -208,7 +213,7 @@ class CycleRunner:
         checkpoint = known.documents.get("checkpoint")
         if not isinstance(step, StartFresh) or checkpoint is None or not tried:
             return ""
-        is_handed = needs_checkpoint(tried[-1].exit)
+        is_handed = needs_checkpoint(tried[-1].exit) or tried[-1].route != self._agent.route
         return checkpoint.path if is_handed and checkpoint.seq > tried[-1].ended_seq else ""
 
     def _is_stopped_since(self, known: Projection) -> bool:
@@ -223,7 +228,22 @@ class CycleRunner:
         if not self._ports.settings.runtime.archive.transcripts:
             return
         with self._ports.report_trouble():
-            TranscriptArchiver(self._ports.store, self._agent.name, [self._agent.harness]).all()
+            harnesses = list(self._agent.harnesses.values()) or [self._agent.harness]
+            TranscriptArchiver(self._ports.store, self._agent.name, harnesses).all()
+
+    def _carry_session(self, last: LaunchRecord) -> bool:
+        """Copy the last session's transcript to this account. Return whether it can continue."""
+        agent = self._agent
+        if last.account == agent.account:
+            return True
+        life = self._log.known().lives.get(last.session)
+        with self._ports.report_trouble():
+            return life is not None and carry_transcript(
+                life.transcript,
+                agent.config_folders.get(last.account, ""),
+                agent.config_folders.get(agent.account, ""),
+            )
+        return False
 
     def _can_resume(self, last: LaunchRecord) -> bool:
         """Return whether the last session belongs to this CLI and its transcript is intact.

@@ -9,6 +9,7 @@ from rekindle.documents.manifest import AgentEntry
 from rekindle.documents.screens.agent_row import AgentRow
 from rekindle.errors import RekindleError
 from rekindle.policy.operator.build_row import RowInputs, build_broken_row, build_new_row, build_row
+from rekindle.policy.projection.sessions import find_newest_launch
 from rekindle.policy.settings.runtime_settings import RuntimeSettings
 from rekindle.stores.files import FileStore, ownership
 from rekindle.stores.files.ownership import AgentOwner
@@ -83,6 +84,9 @@ class RowReader:
         )
         view = self._store.read(agent)
         owner = ownership.read_owner(self._store.folder(agent))
+        newest = find_newest_launch(view.projection.attempts)
+        if entry and newest and (entry.harnesses or entry.accounts):
+            harness = str(newest.route)
         row, deadline = build_row(view.projection, inputs, harness), None
         if view.projection.questions:
             from rekindle.policy.operator import questions  # noqa: PLC0415 - few agents have questions

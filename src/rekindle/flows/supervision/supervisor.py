@@ -10,6 +10,7 @@ import msgspec
 
 from rekindle.documents import events
 from rekindle.documents.launches.launch_types import LaunchExit
+from rekindle.documents.launches.route import Route
 from rekindle.errors import AgentError, FolderLostError, RekindleError, StoreError, TamperedLogError
 from rekindle.flows.cycles.close_cycle import CycleEndPorts
 from rekindle.flows.supervision.supervisor_steps import SupervisorSteps
@@ -93,6 +94,7 @@ class Supervisor:
                 projection.run.desired != "running" or projection.run.is_over
             ):
                 return RunResult(projection.cycle, None)
+            self._load_last_route(projection)
             self._cycle.settle()
             self._begin_run()
             try:
@@ -186,7 +188,7 @@ class Supervisor:
             return self._end_run(number, ended, projection.seq)
         launches = sessions.select_cycle_launches(projection.attempts, number)
         attempts = list(launches.values())
-        move = self._steps.decide(projection)
+        move = self._decide(projection)
         if attempts and attempts[-1].exit != "limit":
             self._waits.has_notified_limit = False
         if isinstance(move, WaitUntil) and move.after == self._waited_after:
@@ -225,6 +227,24 @@ class Supervisor:
                 self._start_launch(move, projection)
         return None
 
+    def _decide(self, projection: Projection) -> Move:
+        """Return the next move, with the agent on the route that is chosen for it."""
+        choice = self._steps.choose_route(projection)
+        while choice is not None and choice.route != self._agent.route:
+            self._load_route(choice.route)
+            choice = self._steps.choose_route(projection)
+        return self._steps.decide(projection, choice)
+
+    def _load_last_route(self, projection: Projection) -> None:
+        """Load the agent on the route of its last launch, which may still have to be settled."""
+        newest = sessions.find_newest_launch(projection.attempts)
+        if newest is not None and newest.route in self._agent.routes:
+            self._load_route(newest.route)
+
+    def _load_route(self, route: Route) -> None:
+        if route != self._agent.route and (routed := self._ports.open_route(route)):
+            self._load_agent(routed, self._cycle.last)
+
     def _check_consent(self, move: policy.Move) -> policy.Move:
         """Return the move, or safe mode if it would start something not accepted by the operator.
 
@@ -252,7 +272,11 @@ class Supervisor:
     ) -> bool:
         """Return whether the last launch failed for a reason that retrying does not fix."""
         is_probe = isinstance(move, WaitUntil) and move.probe
-        is_last = bool(attempts) and attempts[-1].seq > projection.run.since
+        is_last = (
+            bool(attempts)
+            and attempts[-1].seq > projection.run.since
+            and (not self._agent.routes or attempts[-1].route == self._agent.route)
+        )
         return is_last and (
             is_probe or REACTIONS[stop_reasons.find_reaction(attempts[-1].exit)].is_outside
         )

@@ -21,8 +21,14 @@ from rekindle.policy.exits.session_choice import ResumeSession, StartFresh
 from rekindle.policy.handoff import window_rule
 from rekindle.policy.projection import sessions
 from rekindle.policy.projection.projection import Projection
+from rekindle.policy.routes.choose_route import RouteChoice
 from rekindle.policy.stall import stall_response
-from rekindle.policy.supervision.next_move import AgentLimits, decide_move, select_open_launches
+from rekindle.policy.supervision.next_move import (
+    AgentLimits,
+    choose_agent_route,
+    decide_move,
+    select_open_launches,
+)
 from rekindle.policy.supervision.run_moves import Move, RunState
 
 
@@ -47,10 +53,16 @@ class SupervisorSteps:
             threshold=agent.threshold,
             stays=agent.stays,
             checkpoints=ending is not None,
+            routes=agent.routes,
+            carries=agent.harness.CAN.carries_sessions,
         )
 
-    def decide(self, projection: Projection) -> Move:
-        return decide_move(projection, self._limits, self._ports.clock())
+    def choose_route(self, projection: Projection) -> RouteChoice | None:
+        """Return the route for the next launch, or None if the agent has only one."""
+        return choose_agent_route(projection, self._limits, self._ports.clock())
+
+    def decide(self, projection: Projection, choice: RouteChoice | None = None) -> Move:
+        return decide_move(projection, self._limits, self._ports.clock(), choice)
 
     def launch(self, step: StartFresh | ResumeSession, projection: Projection) -> None:
         """Start the launch that was chosen for this projection."""

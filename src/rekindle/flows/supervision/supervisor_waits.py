@@ -67,7 +67,10 @@ class SupervisorWaits:
         if self._ports.interrupted():
             return False
         now = log.known().run
-        return (now.since, now.desired, now.is_over) == (run.since, run.desired, run.is_over)
+        return all(
+            getattr(now, name) == getattr(run, name)
+            for name in ("since", "desired", "is_over", "route")
+        )
 
 
 def _make_safe_mode_report(log: AgentLog, move: EnterSafeMode) -> SafeModeReport:

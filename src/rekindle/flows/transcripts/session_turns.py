@@ -13,6 +13,7 @@ from rekindle.documents.transcripts.turns import Turn
 from rekindle.errors import StoreError
 from rekindle.flows.supervisor_ports import AgentSpec, SupervisorPorts
 from rekindle.flows.transcripts.transcript_reader import TranscriptReader
+from rekindle.ports import Harness
 from rekindle.stores.files.transcript_archive import TranscriptArchive
 
 
@@ -39,8 +40,15 @@ def _read_turns(agent: AgentSpec, world: SupervisorPorts, session: str) -> Itera
     life = world.store.read(agent.name).projection.lives.get(session)
     if not parts and life is not None and life.transcript:
         redacted = world.store.redaction.text
-        reading = TranscriptReader(life.transcript, agent.harness)
+        reading = TranscriptReader(life.transcript, _find_harness(agent, world, session))
         yield from (turn.without_secrets(redacted) for turn in reading.all())
+
+
+def _find_harness(agent: AgentSpec, world: SupervisorPorts, session: str) -> Harness:
+    """Return the harness of the CLI that ran a session, which may be another one than now."""
+    attempts = world.store.read(agent.name).projection.attempts.values()
+    names = [launch.harness for launch in attempts if launch.session == session]
+    return agent.harnesses.get(names[-1], agent.harness) if names else agent.harness
 
 
 def strip_primers(

@@ -71,7 +71,12 @@ classify = claude_exits.classify
 read_stream = claude_stream.read_stream
 read_transcript = claude_messages.read_transcript
 CAN = Capabilities(
-    reports_money=True, permits_tools=True, denies_paths=True, model=True, gate="closed"
+    carries_sessions=True,
+    reports_money=True,
+    permits_tools=True,
+    denies_paths=True,
+    model=True,
+    gate="closed",
 )
 HOOKS_FILE = "hooks.json"
 _TRANSCRIPTS = r"/.+/projects/[^/]+/{session}\.jsonl"
@@ -104,6 +109,8 @@ PASSED_PREFIXES = (
 """Prefixes of the environment variables that configure Claude Code."""
 BLOCKED_VARIABLES = ("CLAUDECODE", "CLAUDE_CODE_SESSION_ID", "CLAUDE_PID", "CLAUDE_PROJECT_DIR")
 """Variables that Claude Code sets in its sessions."""
+ACCOUNT_VARIABLE = HOOK_FILES.moved_by
+KEY_VARIABLES = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN")
 SANDBOX = SandboxNeeds(
     hosts=("api.anthropic.com", "platform.claude.com", "console.anthropic.com"),
     host_variables=("ANTHROPIC_BASE_URL",),

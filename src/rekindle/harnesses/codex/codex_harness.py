@@ -82,6 +82,7 @@ refused_calls = codex_refusals.refused_calls
 classify = codex_exits.classify
 
 CAN = Capabilities(
+    carries_sessions=True,
     names_sessions=False,
     permits_tools=True,
     splits_path=True,
@@ -96,6 +97,8 @@ BLOCKED_VARIABLES = (
     *("CODEX_SANDBOX", "CODEX_SANDBOX_NETWORK_DISABLED", "CODEX_PERMISSION_PROFILE"),
 )
 """Variables that Codex sets in its sessions."""
+ACCOUNT_VARIABLE = "CODEX_HOME"
+KEY_VARIABLES = ("OPENAI_API_KEY", "CODEX_API_KEY", "AZURE_OPENAI_API_KEY")
 SANDBOX = SandboxNeeds(
     hosts=("api.openai.com", "chatgpt.com", "auth.openai.com"),
     host_variables=("OPENAI_BASE_URL",),

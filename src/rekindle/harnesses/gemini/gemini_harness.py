@@ -107,6 +107,8 @@ BLOCKED_VARIABLES = (
     "GEMINI_SESSION_ID",
 )
 """Variables that Gemini CLI or Rekindle sets in its sessions."""
+ACCOUNT_VARIABLE = "GEMINI_CLI_HOME"
+KEY_VARIABLES = ("GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_APPLICATION_CREDENTIALS")
 SANDBOX = SandboxNeeds(
     hosts=(
         *("generativelanguage.googleapis.com", "cloudcode-pa.googleapis.com"),

@@ -91,7 +91,7 @@ def decide_restart(
         return StopRun("limit", last.words)
     counted = [launch for launch in launches if launch.seq > stopped]
     until, failures = (
-        _find_pause_end(launches, counted, reaction, now, limits),
+        find_pause_end(launches, counted, reaction, now, limits),
         count_instant_failures(counted),
     )
     counts = REACTIONS[reaction].counts
@@ -138,13 +138,14 @@ def _count_refreshes(launches: Sequence[LaunchRecord]) -> int:
     return sum(stop_reasons.find_reaction(launch.exit) == "refresh" for launch in launches)
 
 
-def _find_pause_end(
+def find_pause_end(
     launches: Sequence[LaunchRecord],
     counted: Sequence[LaunchRecord],
     reaction: Reaction,
     now: datetime,
     limits: RestartSettings,
 ) -> datetime:
+    """Return the end of the pause after the last launch. Only `counted` launches lengthen it."""
     last = launches[-1]
     # If the clock was set back, the launch may appear to end in the future. Do not prolong the
     # pause.

@@ -44,12 +44,12 @@ def choose_session(launches: Sequence[LaunchRecord]) -> StartFresh | ResumeSessi
         return StartFresh(recovery=True, why=last.words)
     if _count_failed_resumes(launches) >= RESUME_TRIES:
         return StartFresh(recovery=True, why="resuming it failed")
-    if last.session and _has_opened_session(launches, last.session):
+    if last.session and has_opened_session(launches, last.session):
         return ResumeSession(last.session)
     # If the program could not be started, there is no interrupted session to recover.
     return StartFresh(
         recovery=any(
-            launch.resumes or _has_opened_session(launches, launch.session) for launch in launches
+            launch.resumes or has_opened_session(launches, launch.session) for launch in launches
         )
     )
 
@@ -70,6 +70,6 @@ def _count_failed_resumes(launches: Sequence[LaunchRecord]) -> int:
     return count
 
 
-def _has_opened_session(launches: Sequence[LaunchRecord], session: str) -> bool:
+def has_opened_session(launches: Sequence[LaunchRecord], session: str) -> bool:
     """Return whether a launch has opened this session, which a resume requires."""
     return any(launch.session == session and launch.opened for launch in launches)

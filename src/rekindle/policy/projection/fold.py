@@ -237,6 +237,7 @@ class _ProjectionBuilder(ProjectionFields):
                 sessions.record_handoff_resume(self.attempts, event)
             case events.HandoffRequested():
                 self.handoff_asked = max(self.handoff_asked, event.seq or sessions.NOT_IN_LOG)
+                self.run = runs.apply_event(self.run, event)
             case events.WindowSizeReported():
                 self._apply_window_size(event)
             case events.WindowMeasured():

@@ -9,6 +9,7 @@ import msgspec
 
 from rekindle.documents.manifest import AgentEntry, Manifest, ModelPrice, Persona
 from rekindle.documents.manifest_pipelines import Pipeline
+from rekindle.documents.manifest_routes import AccountEntry
 from rekindle.errors import NotFoundError
 from rekindle.formats import validation
 from rekindle.formats.yaml_lines import (
@@ -49,6 +50,8 @@ def explain_settings(
     for name in agents or [None]:
         explained += _explain_agent(name, manifest, marked)
     explained += _explain_named("personas", Persona, manifest.personas if manifest else {}, marked)
+    accounts = manifest.accounts if manifest else {}
+    explained += _explain_named("accounts", AccountEntry, accounts, marked)
     explained += _explain_named("prices", ModelPrice, manifest.prices if manifest else {}, marked)
     explained += _explain_top("redact", manifest, marked)
     explained += _explain_top("notify", manifest, marked)
@@ -106,7 +109,8 @@ def _explain_agent(
     by_key = {setting.key: [setting] for setting in with_default}
     explained: list[SettingExplanation] = []
     for key, kind in validation.list_fields(AgentEntry).items():
-        key_path = (*path, key)
+        # The manifest's reader moves a list in `harness:` to a field of its own.
+        key_path = (*path, "harness" if key == "harnesses" else key)
         value = getattr(entry, key, None)
         explained += by_key.get(validation.join_path(key_path)) or _explain_key(
             key_path, kind, value, marked

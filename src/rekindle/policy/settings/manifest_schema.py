@@ -10,6 +10,7 @@ from rekindle.documents import manifest
 from rekindle.documents.manifest import AgentEntry, Manifest
 from rekindle.documents.manifest_keys import CommandLine
 from rekindle.documents.manifest_pipelines import Pipeline
+from rekindle.documents.manifest_routes import HarnessEntry
 from rekindle.formats import validation
 from rekindle.formats.identifiers import AGENT_NAME
 from rekindle.formats.validation import Duration
@@ -55,6 +56,7 @@ def describe_manifest() -> Schema:
     entry = _describe(AgentEntry)
     for name, described in _describe(AgentDefaults)["properties"].items():
         entry["properties"][name] |= described
+    _allow_harness_list(entry["properties"])
     agents = {"type": "object", "additionalProperties": entry}
     names = {"pattern": f"^{AGENT_NAME.pattern.removesuffix(_END)}$"}
     agents["propertyNames"] = names
@@ -67,6 +69,16 @@ def describe_manifest() -> Schema:
         "title": manifest.MANIFEST_FILE,
         **schema,
     }
+
+
+def _allow_harness_list(properties: Schema) -> None:
+    """Describe the list in `harness:`, which the manifest's reader moves to another field."""
+    del properties["harnesses"]
+    name = properties["harness"]
+    words = {key: name.pop(key) for key in _ABOUT if key in name}
+    item = {"anyOf": [_PLAIN[str], _describe(HarnessEntry)]}
+    listed = {"type": "array", "items": item, "minItems": 1}
+    properties["harness"] = words | {"anyOf": [name, listed]}
 
 
 def render_schema() -> bytes:

@@ -284,6 +284,16 @@ class SnapshotSettings(msgspec.Struct, frozen=True):
     ] = True
 
 
+class AccountSettings(msgspec.Struct, frozen=True):
+    switch: Annotated[
+        bool,
+        _doc(
+            "Whether an agent continues with the next account in its `accounts:` while a usage "
+            "limit, an outage or an expired login blocks the one before it."
+        ),
+    ] = False
+
+
 class RuntimeSettings(msgspec.Struct, frozen=True):
     relay: RelaySettings = RelaySettings()
     restart: RestartSettings = RestartSettings()
@@ -297,6 +307,7 @@ class RuntimeSettings(msgspec.Struct, frozen=True):
     archive: ArchiveSettings = ArchiveSettings()
     snapshots: SnapshotSettings = SnapshotSettings()
     metrics: MetricsSettings = MetricsSettings()
+    accounts: AccountSettings = AccountSettings()
 
 
 class AgentDefaults(msgspec.Struct, frozen=True):

@@ -1,13 +1,17 @@
 """Decide an agent's next move from its projection, on one host or in a fleet."""
 
+from collections.abc import Mapping
 from datetime import datetime
+from types import MappingProxyType
 
 import msgspec
 
+from rekindle.documents.launches.route import Route
 from rekindle.documents.manifest_keys import Budget
 from rekindle.policy.progress import idle
 from rekindle.policy.projection import sessions
 from rekindle.policy.projection.projection import Projection
+from rekindle.policy.routes.choose_route import RouteChoice, choose_route
 from rekindle.policy.settings.runtime_settings import RuntimeSettings
 from rekindle.policy.supervision import run_moves
 
@@ -23,10 +27,37 @@ class AgentLimits(msgspec.Struct, frozen=True):
     """Whether a person is working with the agent in its terminal."""
     checkpoints: bool = True
     """Whether a checkpoint is written at a handoff."""
+    routes: tuple[Route, ...] = ()
+    """Routes on which the agent's work can run, in order of preference."""
+    carries: bool = False
+    """Whether the CLI of the current route can continue a session of another account."""
 
 
-def decide_move(projection: Projection, limits: AgentLimits, now: datetime) -> run_moves.Move:
-    """Return the agent's next move."""
+def choose_agent_route(
+    projection: Projection,
+    limits: AgentLimits,
+    now: datetime,
+    holds: Mapping[Route, datetime] = MappingProxyType({}),
+) -> RouteChoice | None:
+    """Return the route for the agent's next launch, or None if it has only one."""
+    if len(limits.routes) <= 1:
+        return None
+    return choose_route(
+        limits.routes,
+        projection.attempts.values(),
+        cycle=projection.current_cycle,
+        now=now,
+        limits=limits.runtime.restart,
+        since=projection.run.since,
+        asked=projection.run.route,
+        holds=holds,
+    )
+
+
+def decide_move(
+    projection: Projection, limits: AgentLimits, now: datetime, choice: RouteChoice | None = None
+) -> run_moves.Move:
+    """Return the agent's next move, on the chosen route if it has several."""
     return run_moves.decide_next_move(
         projection.run,
         select_open_launches(projection),
@@ -37,6 +68,8 @@ def decide_move(projection: Projection, limits: AgentLimits, now: datetime) -> r
         threshold=limits.threshold,
         checkpoint=_find_checkpoint(projection) if limits.checkpoints else sessions.NOT_IN_LOG,
         fruitless=measure_idle_work(projection),
+        choice=choice,
+        carries=limits.carries,
     )
 
 

@@ -12,7 +12,7 @@ import msgspec
 
 from rekindle.documents import events
 from rekindle.documents.manifest_keys import Budget
-from rekindle.policy.exits import restart, session_choice, stop_reasons
+from rekindle.policy.exits import restart, stop_reasons
 from rekindle.policy.exits.restart import (
     EnterSafeMode,
     StopRun,
@@ -26,12 +26,14 @@ from rekindle.policy.handoff import window_rule
 from rekindle.policy.progress import idle
 from rekindle.policy.progress.idle import IdleWork
 from rekindle.policy.projection import open_loops
-from rekindle.policy.projection.sessions import LaunchRecord
+from rekindle.policy.projection.sessions import NOT_IN_LOG, LaunchRecord
+from rekindle.policy.routes.choose_route import RouteChoice, RouteRequest
+from rekindle.policy.routes.route_path import RoutePath
 from rekindle.policy.settings.runtime_settings import RuntimeSettings
 from rekindle.policy.supervision import budget
 from rekindle.policy.supervision.budget import RunSpending
 from rekindle.policy.supervision.raised_caps import RaisedCap, add_caps
-from rekindle.thresholds.sandbox_limits import REFUSED_HOSTS
+from rekindle.policy.supervision.sandbox_refusals import RefusedHost, add_refused_host
 
 SETTINGS_REASON: Final = "settings"
 """Reason for safe mode after the settings changed without the operator's command."""
@@ -88,13 +90,6 @@ class RefusedCallCount(msgspec.Struct, frozen=True, order=True):
     count: int = 0
 
 
-class RefusedHost(msgspec.Struct, frozen=True, order=True):
-    """A host that the sandbox refused, and the log position of the last refusal."""
-
-    seq: int
-    host: str
-
-
 class RunState(msgspec.Struct, frozen=True):
     command: OperatorCommand | None = None
     """The operator's last command, `running` or `stopped`."""
@@ -122,6 +117,8 @@ class RunState(msgspec.Struct, frozen=True):
     refused_hosts: tuple[RefusedHost, ...] = ()
     """Hosts that the sandbox refused most recently, without duplicates."""
     scheduled: ScheduledStart | None = None
+    route: RouteRequest = RouteRequest()
+    """The operator's last request to continue on another route."""
 
     @property
     def desired(self) -> str:
@@ -200,11 +197,15 @@ def decide_next_move(  # noqa: PLR0911 - one return per deciding fact
     threshold: int | None = None,
     checkpoint: int = 0,
     fruitless: IdleWork = IdleWork(),  # noqa: B008 - frozen
+    choice: RouteChoice | None = None,
+    carries: bool = False,
 ) -> Move:
     """Decide the next move, based on the operator's command, safe mode, results, budget and exits.
 
     `checkpoint` is the log position of the last committed checkpoint, `threshold` the percentage of
     the context window at which to hand off, and `fruitless` the work since the last progress.
+    `choice` is the route for the next launch, or None if the agent has only one. `carries` means
+    that its CLI can continue a session of another account.
     """
     if run.desired == "stopped":
         return StopRun("stopped", "by the operator")
@@ -217,8 +218,10 @@ def decide_next_move(  # noqa: PLR0911 - one return per deciding fact
     if words := budget.describe_reached_cap(run.run_spending(), cap, began=run.began_at, now=now):
         return StopRun("budget", words)
     recent = [launch for launch in launches if not run.is_overruled(launch)]
-    verdict = restart.decide_restart(
-        recent,
+    last = launches[-1] if launches else None
+    path = RoutePath(choice, last, can_carry=carries)
+    verdict = path.decide_hold() or restart.decide_restart(
+        path.select(recent),
         now=now,
         runtime=runtime,
         stays=stays,
@@ -228,12 +231,7 @@ def decide_next_move(  # noqa: PLR0911 - one return per deciding fact
         return verdict
     if not run.bounds.lifted and (pause := idle.decide_pause(fruitless, runtime.progress)):
         return pause
-    last = launches[-1] if launches else None
-    is_due = (
-        last is not None
-        and stop_reasons.needs_checkpoint(last.exit)
-        and checkpoint < last.ended_seq
-    )
+    is_due = path.is_checkpoint_due(launches, checkpoint)
     paced = idle.decide_pace(fruitless, runtime.progress, now)
     if last is not None and last.exit == restart.HANDOFF_EXIT and is_due:
         paced = None  # write the checkpoint without a wait
@@ -243,7 +241,7 @@ def decide_next_move(  # noqa: PLR0911 - one return per deciding fact
         return (
             window_rule.decide_halt(recent, threshold, stays=stays) if recent else None
         ) or HandOff()
-    return session_choice.choose_session(launches)
+    return path.choose_session(launches, checkpoint)
 
 
 def _find_latest_wait(*waits: WaitUntil | None) -> WaitUntil | None:
@@ -347,6 +345,9 @@ def apply_event(run: RunState, event: object) -> RunState:  # noqa: C901, PLR091
         case events.BudgetRaised():
             caps = {"usd": event.usd, "tokens": event.tokens, "hours": event.hours}
             return change(run, raised=add_caps(run.raised, event.seq, caps))
+        case events.HandoffRequested():
+            seq = event.seq or NOT_IN_LOG
+            return change(run, route=max(run.route, RouteRequest(seq, event.to)))
         case events.RunEnded():
             return change(run, ended=max(run.ended, LogPosition(event.seq, event.why, event.words)))
         case events.SafeModeEntered():
@@ -354,7 +355,7 @@ def apply_event(run: RunState, event: object) -> RunState:  # noqa: C901, PLR091
         case events.CallRefused():
             return change(run, refused=max(run.refused, RefusedCallCount(event.seq, event.of_run)))
         case events.HostRefused():
-            hosts = _add_refused_host(run.refused_hosts, RefusedHost(event.seq, event.host))
+            hosts = add_refused_host(run.refused_hosts, RefusedHost(event.seq, event.host))
             return change(run, refused_hosts=hosts)
         case events.WaitStarted() if run.waiting is None or event.seq > run.waiting.seq:
             return change(run, waiting=PendingWait(event.seq, event.why, event.until))
@@ -390,10 +391,3 @@ def apply_event(run: RunState, event: object) -> RunState:  # noqa: C901, PLR091
             return change(run, spent=spending)
         case _:
             return run
-
-
-def _add_refused_host(
-    hosts: Iterable[RefusedHost], refused: RefusedHost
-) -> tuple[RefusedHost, ...]:
-    latest = {entry.host: entry for entry in sorted({*hosts, refused})}
-    return tuple(sorted(latest.values())[-REFUSED_HOSTS:])

@@ -20,6 +20,7 @@ from rekindle.thresholds.screens import (
     WITHHELD_NAMES,
 )
 from rekindle.wiring.agent_dir_list import find_agent_dir
+from rekindle.wiring.agent_routes import list_route_harnesses
 from rekindle.wiring.open_store import HARNESSES
 
 _BUILT = {"target", "dist", "build"}
@@ -29,13 +30,14 @@ _VARIABLE = re.compile(rb"\b[A-Z][A-Z0-9_]{2,}\b")
 def find_withheld(project: Project, name: str) -> list[str]:
     """Return the variables that an agent probably needs. Those in project files come first."""
     entry = project.manifest.agents[name]
-    harness = HARNESSES.get(entry.harness)
-    if harness is None:
+    handled = set(entry.env or {})
+    for harness in list_route_harnesses(project, name).values():
+        handled |= {*harness.BLOCKED_VARIABLES, *harness.KEY_VARIABLES}
+        handled |= environment.select_variables(
+            os.environ, harness.PASSED_PREFIXES, harness.BLOCKED_VARIABLES
+        ).keys()
+    if entry.harness not in HARNESSES:
         return []
-    passed = environment.select_variables(
-        os.environ, harness.PASSED_PREFIXES, harness.BLOCKED_VARIABLES
-    )
-    handled = {*passed, *(entry.env or {}), *harness.BLOCKED_VARIABLES}
     withheld = environment.list_withheld(os.environ, handled)
     folder = find_agent_dir(project, name)
     return environment.select_missed(withheld, _find_mentioned(folder) if withheld else frozenset())

@@ -28,7 +28,6 @@ from rekindle.policy.operator.make_notification import make_notice
 from rekindle.policy.settings import notify_addresses
 from rekindle.policy.setup import environment
 from rekindle.policy.supervision.watchdog_table import StartAttempt
-from rekindle.ports import Harness
 from rekindle.stores.files import FileStore
 from rekindle.stores.folders import private_files
 from rekindle.system import (
@@ -46,8 +45,8 @@ from rekindle.system.terminal import tmux
 from rekindle.thresholds.screens import WATCH_LAST_BYTES, WATCH_LAST_LINES
 from rekindle.wiring import transcript_setup
 from rekindle.wiring.access import trust_checks
+from rekindle.wiring.agent_routes import select_route_variables
 from rekindle.wiring.open_store import (
-    HARNESSES,
     open_store,
 )
 
@@ -169,28 +168,23 @@ def render_attach_hint() -> str:
 def _select_variables(project: Project, name: str) -> dict[str, str]:
     """Return the variables for a supervisor in a window: the agent's and those in `notify:`."""
     entry = project.manifest.agents[name]
-    harness = HARNESSES.get(entry.harness)
     own = [value.removeprefix("$") for value in (entry.env or {}).values()]
     for address in trust_checks.find_accepted_notify(project, name):
         own += notify_addresses.name_variables(address)
     named = {key: os.environ[key] for key in own if key in os.environ}
-    passed, never = (harness.PASSED_PREFIXES, harness.BLOCKED_VARIABLES) if harness else ((), ())
+    passed = select_route_variables(project, name, os.environ)
     # tmux sets the terminal variables itself.
-    return {
-        **environment.select_variables(os.environ, passed, (*never, "TERM", "COLORTERM")),
-        **named,
-    }
+    ours = {key: value for key, value in passed.items() if key not in {"TERM", "COLORTERM"}}
+    return {**ours, **named}
 
 
-def remember_environment(store: FileStore, name: str, harness: Harness) -> None:
+def remember_environment(store: FileStore, project: Project, name: str) -> None:
     """Save the operator's environment, because cron and services start with a nearly empty one.
 
     Variables that may be secret are left out. A key, for example, must be passed to the service
     itself.
     """
-    passed = environment.select_variables(
-        os.environ, harness.PASSED_PREFIXES, harness.BLOCKED_VARIABLES
-    )
+    passed = select_route_variables(project, name, os.environ)
     variables = environment.drop_secret_variables(passed)
     store.open_private(name)
     if (private := store.folder(name).private) is not None:
@@ -206,15 +200,14 @@ def has_environment(store: FileStore, name: str) -> bool:
 def read_environment(project: Project, store: FileStore, name: str) -> dict[str, str]:
     """Return the saved environment, filtered by the current rules."""
     private = store.folder(name).private
-    harness = HARNESSES.get(project.manifest.agents[name].harness)
     data = durable_files.read_bytes(private.environment) if private else None
-    if not data or harness is None:
+    if not data:
         return {}
     try:
         saved = msgspec.json.decode(data, type=dict[str, str])
     except msgspec.MsgspecError:
         return {}
-    passed = environment.select_variables(saved, harness.PASSED_PREFIXES, harness.BLOCKED_VARIABLES)
+    passed = select_route_variables(project, name, saved)
     return environment.drop_secret_variables(passed)
 
 

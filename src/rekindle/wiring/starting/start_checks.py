@@ -45,15 +45,16 @@ from rekindle.wiring import sandbox_setup
 from rekindle.wiring import summarizer_setup as summarizing
 from rekindle.wiring.agent_dir_list import find_agent_dir
 from rekindle.wiring.agent_environment import (
-    locate_words,
     make_environment,
 )
+from rekindle.wiring.agent_routes import check_account_folder, check_accounts
 from rekindle.wiring.agent_workspaces import check_workspace, find_workspace
 from rekindle.wiring.open_store import (
     find_harness,
     read_named_file,
 )
 from rekindle.wiring.starting.ask_check import check_ask
+from rekindle.wiring.starting.reviewing_agent import with_reviewer
 
 Program = tuple[str, ...]
 """Program that replaces the one in the manifest; empty if there is none."""
@@ -237,33 +238,6 @@ def _check_relay(project: Project, name: str, _: Program) -> None:
     )
 
 
-def with_reviewer(project: Project, name: str) -> Project | None:
-    """Return the project with the reviewer in the agent's place, or None without `review:`.
-
-    Raises:
-        ManifestError: `review:` names a persona that does not exist.
-    """
-    entry, personas = project.manifest.agents[name], project.manifest.personas
-    if entry.review is None:
-        return None
-    if entry.review not in personas:
-        raise ManifestError(
-            f"agent {name}: there is no persona named {entry.review!r}",
-            line=project.marked.line(("agents", name, "review")),
-            hint=f"use one of: {', '.join(personas) or 'there is none yet'}",
-        )
-    persona = personas[entry.review]
-    harness = persona.adapter or entry.harness
-    own = persona.command or (entry.command if harness == entry.harness else None)
-    own = list(locate_words(project, name, own)) if own else None
-    reviewer = msgspec.structs.replace(
-        entry, harness=harness, persona=entry.review, command=own, mode="loop", review=None
-    )
-    agents = {**project.manifest.agents, name: reviewer}
-    manifest = msgspec.structs.replace(project.manifest, agents=agents)
-    return msgspec.structs.replace(project, manifest=manifest)
-
-
 def _check_review(project: Project, name: str, _: Program) -> None:
     reviewing = with_reviewer(project, name)
     if reviewing is not None:
@@ -384,11 +358,13 @@ CHECKS: tuple[Check, ...] = (
     _check_prices,
     _check_permissions,
     _check_review,
+    check_accounts,
 )
 HOST_CHECKS: tuple[Check, ...] = (
     _check_workspace,
     _check_folder,
     _check_sandbox,
+    check_account_folder,
     _check_program,
     _check_reviewer_program,
     _check_until,

@@ -26,6 +26,8 @@ pipelines:
     steps:
       - {id: build}
       - {id: check, strategy: {matrix: {from: build}}}
+accounts:
+  work: {harness: codex, config_dir: ~/work}
 """
 
 
@@ -58,6 +60,7 @@ def test_a_value_names_the_line_that_set_it():
     assert named("personas.careful.model", *read()).origin == "x.yaml:10"
     assert named("prices.big.output", *read()).value == 2.0
     assert named("version", *read()).value == 1
+    assert named("accounts.work.config_dir", *read()).value == "~/work"
 
 
 def test_each_step_of_a_pipeline_has_its_own_keys():

@@ -45,6 +45,7 @@ TYPES: dict[str, Callable[[Any], bool]] = {
 KEYWORDS: dict[str, Callable[[Any, Any, dict[str, Any]], bool]] = {
     "type": lambda value, kind, _: TYPES[kind](value),
     "enum": lambda value, options, _: any(value is one or value == one != 1 for one in options),
+    "minItems": lambda value, least, _: not isinstance(value, list) or len(value) >= least,
     "anyOf": lambda value, options, _: any(fits(value, one) for one in options),
     "items": lambda value, item, _: all(fits(one, item) for one in value),
     "minimum": lambda value, bound, _: value >= bound,
@@ -106,7 +107,10 @@ def test_the_examples_of_the_docs_conform(text):
     assert fits(parsed(whole), SCHEMA)
 
 
-REQUIRED = {"version", "agents.NAME.harness", "prices.NAME.input", "prices.NAME.output"}
+REQUIRED = {
+    *("version", "agents.NAME.harness", "prices.NAME.input", "prices.NAME.output"),
+    *("accounts.NAME.harness", "accounts.NAME.config_dir"),
+}
 """Keys that their section cannot do without: the tests below leave the others out."""
 
 
@@ -176,7 +180,8 @@ def written(value: Any) -> str:
         for one in explain_settings(None, None)
         if one.origin != "fixed"
         and one.key not in REQUIRED
-        and not one.key.startswith("pipelines.")  # their steps are a list, which has no key
+        # Steps and CLIs are lists, whose items have no key.
+        and not one.key.startswith(("pipelines.", "agents.NAME.harness."))
         and not one.key.startswith("prices.")  # each price needs two keys
     ],
     ids=lambda one: one.key,
@@ -208,6 +213,11 @@ def test_every_setting_is_described_as_it_is_read(one: SettingExplanation):
         ("agents: {}\n", False),
         ("version: 1\nagents: {a: {prompt: P.md}}\n", False),
         ("version: 1\nagents: {A: {harness: x}}\n", False),
+        ("version: 1\nagents: {a: {harness: [x, {use: y, persona: z}]}}\n", True),
+        ("version: 1\nagents: {a: {harness: [x, {persona: z}]}}\n", False),
+        ("version: 1\nagents: {a: {harness: []}}\n", False),
+        ("version: 1\nagents: {a: {harness: x, harnesses: [{use: y}]}}\n", False),
+        ("version: 1\naccounts: {a: {harness: x, config_dir: ~/a}}\n", True),
         ("version: 1\nagents: {a: {harness: x, cycles: -1}}\n", False),
         ("version: 1\nagents: {a: {harness: x, budget: {usd: 0}}}\n", False),
         ("version: 1\nagents: {a: {harness: x, budget: {usd: 0.5, hours: 8}}}\n", True),

@@ -312,6 +312,7 @@ def test_the_reference_manifest_holds_nothing_that_is_not_explained():
         "snapshots.take",
         "metrics.prometheus",
         "metrics.otlp",
+        "accounts.switch",
     }
     ours = {f"runtime.{key}" for key in added}
     assert named == leaves(RuntimeSettings, "runtime").keys() - ours

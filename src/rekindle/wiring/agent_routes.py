@@ -1,0 +1,174 @@
+"""Find an agent's routes and accounts in the manifest."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from rekindle.config import Project
+from rekindle.documents.launches.route import Route
+from rekindle.documents.manifest_routes import AccountEntry
+from rekindle.errors import AgentError, ManifestError, translate_os_errors
+from rekindle.formats.identifiers import to_one_line
+from rekindle.plugins import ALIASES
+from rekindle.policy.routes.list_routes import list_accounts, list_routes
+from rekindle.policy.setup import environment
+from rekindle.ports import Harness
+from rekindle.wiring.agent_dir_list import find_agent_dir
+from rekindle.wiring.open_store import HARNESSES, find_harness
+
+
+def find_routes(project: Project, name: str) -> tuple[Route, ...]:
+    """Return the routes on which an agent's work can run, in order of preference.
+
+    A person works with an agent in a terminal, so it stays on its first route.
+    """
+    stays = project.manifest.agents[name].mode == "stay"
+    switches = project.settings.runtime.accounts.switch
+    plans = list_routes(project.manifest, name, ALIASES, switches=switches)
+    return tuple(plan.route for plan in plans[: 1 if stays else None])
+
+
+def with_route(project: Project, name: str, route: Route) -> Project:
+    """Return the project with an agent that has only this route."""
+    entry = project.manifest.agents[name]
+    plans = list_routes(project.manifest, name, ALIASES, switches=True)
+    plan = next(plan.entry for plan in plans if plan.route == route)
+    routed = msgspec.structs.replace(
+        entry,
+        harness=plan.use,
+        persona=plan.persona,
+        command=plan.command,
+        accounts=[route.account] if route.account else None,
+        harnesses=None,
+    )
+    agents = {**project.manifest.agents, name: routed}
+    manifest = msgspec.structs.replace(project.manifest, agents=agents)
+    return msgspec.structs.replace(project, manifest=manifest)
+
+
+def select_account(
+    project: Project, name: str, harness: Harness, variables: Mapping[str, str]
+) -> dict[str, str]:
+    """Return the variables for a program of the agent's account, without keys of other accounts.
+
+    Without an account for the harness, the variables stay the same.
+    """
+    account = _find_account(project, name, harness)
+    if account is None or not harness.ACCOUNT_VARIABLE:
+        return dict(variables)
+    folder = str(find_account_folder(account))
+    kept = {key: value for key, value in variables.items() if key not in harness.KEY_VARIABLES}
+    return {**kept, harness.ACCOUNT_VARIABLE: folder}
+
+
+def select_route_variables(project: Project, name: str, ours: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that the program of any of the agent's routes gets."""
+    chosen = environment.select_variables(ours, (), ())
+    for harness in list_route_harnesses(project, name).values():
+        chosen |= environment.select_variables(
+            ours, harness.PASSED_PREFIXES, harness.BLOCKED_VARIABLES
+        )
+    return chosen
+
+
+def find_account_folder(account: AccountEntry) -> Path:
+    return Path(account.config_dir).expanduser()
+
+
+def find_config_folders(
+    project: Project, name: str, harness: Harness, ours: Mapping[str, str]
+) -> dict[str, str]:
+    """Return the CLI's own folder for each of the agent's accounts, by the account's name.
+
+    `ours` is the operator's environment.
+    """
+    if harness.HOOK_FILES is None:
+        return {}
+    home = ours.get("HOME") or str(Path.home())
+    folders = {}
+    for route in find_routes(project, name):
+        if route.harness == harness.NAME:
+            routed = with_route(project, name, route)
+            variables = select_account(routed, name, harness, ours)
+            folders[route.account] = harness.HOOK_FILES.find_own_folder(variables, home)
+    return folders
+
+
+def check_accounts(project: Project, name: str, _: tuple[str, ...] = ()) -> None:
+    """Refuse accounts that the agent cannot use.
+
+    Raises:
+        ManifestError: `accounts:` names an account that does not exist or that none of the agent's
+            CLIs can use.
+    """
+    entry, known = project.manifest.agents[name], project.manifest.accounts
+    harnesses = {route.harness for route in find_routes(project, name)}
+    for account in entry.accounts or ():
+        problem, hint = "", ""
+        if account not in known:
+            problem = f"there is no account named {to_one_line(account)!r}"
+            hint = f"use one of: {', '.join(known) or 'there is none yet'}"
+        elif ALIASES.get(known[account].harness, known[account].harness) not in harnesses:
+            problem = (
+                f"account {account} belongs to {known[account].harness}, which it does not use"
+            )
+            hint = f"add {known[account].harness} to `harness:`, or remove the account"
+        if problem:
+            line = project.marked.line(("agents", name, "accounts"))
+            raise ManifestError(f"agent {name}: {problem}", line=line, hint=hint)
+
+
+def check_account_folder(project: Project, name: str, _: tuple[str, ...] = ()) -> None:
+    """Refuse an account's folder that is missing, or that the agent could change.
+
+    Raises:
+        ManifestError: The folder is in the project or in the agent's folder.
+        AgentError: The folder does not exist.
+    """
+    harness = find_harness(project, name)
+    account = _find_account(project, name, harness)
+    if account is None:
+        return
+    entry = project.manifest.agents[name]
+    called = list_accounts(project.manifest, entry, harness.NAME, ALIASES)[0]
+    folder = find_account_folder(account)
+    line = project.marked.line(("accounts", called, "config_dir"))
+    if not harness.ACCOUNT_VARIABLE:
+        raise ManifestError(
+            f"account {called}: {harness.NAME} has no accounts",
+            line=project.marked.line(("accounts", called, "harness")),
+            hint="remove the account; the CLI uses its own configuration",
+        )
+    with translate_os_errors(folder):
+        inside = any(
+            folder.resolve().is_relative_to(place.resolve())
+            for place in (project.path, find_agent_dir(project, name))
+        )
+        is_there = folder.is_dir()
+    if not folder.is_absolute() or inside:
+        raise ManifestError(
+            f"account {called}: its folder must be outside the project, because an agent must not "
+            "change its own login",
+            line=line,
+            hint="write a folder in your home, such as `config_dir: ~/claude-work`",
+        )
+    if not is_there:
+        program = harness.HOOK_FILES.program if harness.HOOK_FILES else harness.NAME
+        raise AgentError(
+            f"account {called}: the folder {to_one_line(account.config_dir)} does not exist",
+            hint=f"create it and log in there: `{harness.ACCOUNT_VARIABLE}={account.config_dir} "
+            f"{program}`",
+        )
+
+
+def _find_account(project: Project, name: str, harness: Harness) -> AccountEntry | None:
+    entry = project.manifest.agents[name]
+    accounts = list_accounts(project.manifest, entry, harness.NAME, ALIASES)
+    return project.manifest.accounts[accounts[0]] if accounts else None
+
+
+def list_route_harnesses(project: Project, name: str) -> dict[str, Harness]:
+    """Return the harnesses of the agent's routes, by name."""
+    names = dict.fromkeys(route.harness for route in find_routes(project, name))
+    return {named: HARNESSES[named] for named in names if named in HARNESSES}
