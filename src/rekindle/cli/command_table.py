@@ -25,6 +25,9 @@ COMMAND_GROUPS: dict[str, dict[str, CommandEntry]] = {
             "running.run_command:run", "Run an agent, and keep it alive until it is done."
         ),
         "up": CommandEntry("running.up_command:up", "Run agents in the background."),
+        "keep": CommandEntry(
+            "running.keep_command:keep", "Continue a session that you started by hand."
+        ),
         "down": CommandEntry("running.up_command:down", "Stop all agents and keep them stopped."),
         "stop": CommandEntry("running.stop_command:stop", "Stop an agent and keep it stopped."),
         "restart": CommandEntry(

@@ -190,6 +190,19 @@ processes that it had left running were ended, so an unfinished tool call may ha
 its work. Look at the current state, then continue the task from where you were.
 """
 """Prompt for a session that is resumed after a crash."""
+ORIGIN_PROMPTS = {
+    "person": """\
+A person started this session, and from now on Rekindle runs it. The person is not at the keyboard
+and does not answer questions in this conversation. A call that was not finished may have done a
+part of its work. Look at the current state, then continue the person's request from where you were.
+""",
+    "import": """\
+This session was moved here from another machine or folder. Paths in the conversation so far may
+have changed, and processes that it had started are gone. Look at the current state and the files,
+then continue the task from where you were.
+""",
+}
+"""Prompts for sessions that Rekindle continues and did not launch here, by origin."""
 
 
 def is_primer(text: str) -> bool:
@@ -200,7 +213,8 @@ def is_primer(text: str) -> bool:
 
 def is_resume_prompt(text: str) -> bool:
     # The resume prompt may be followed by a list of processes that ended with the session.
-    return " ".join(text.split()).startswith(" ".join(RESUME_PROMPT.split()))
+    begins = tuple(" ".join(own.split()) for own in (RESUME_PROMPT, *ORIGIN_PROMPTS.values()))
+    return " ".join(text.split()).startswith(begins)
 
 
 def count_utf16_units(text: str) -> int:

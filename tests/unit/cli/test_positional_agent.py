@@ -83,6 +83,7 @@ def test_a_command_with_the_option_has_the_argument_too(name):
         ("init books --yes", 0, "added books"),
         ("init books --agent trades", 2, "name different agents"),
         ("adopt relay.md trades", 0, ""),
+        ("keep 0 trades", 7, "there is no session 0"),
         ("adopt relay.md", 2, "`rekindle adopt PATH trades`"),
         ("summarize relay.md trades --as relay --mechanical", 4, "is not a transcript"),
     ],

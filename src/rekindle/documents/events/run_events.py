@@ -116,6 +116,10 @@ class LaunchStarted(Event, frozen=True, kw_only=True, tag="launch.started"):
     """Commit that was checked out, or empty if unknown."""
     messages: tuple[str, ...] = ()
     """Ids of the persons' messages in its prompt."""
+    origin: str = ""
+    """Origin of a session that Rekindle did not launch here: `person` if a person started it, or
+    `import` if it was moved here. Empty for a launch by Rekindle.
+    """
 
 
 class LaunchEnded(Event, frozen=True, kw_only=True, tag="launch.ended"):

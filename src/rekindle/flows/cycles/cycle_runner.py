@@ -135,7 +135,7 @@ class CycleRunner:
         windows = self._windows.read(projection)
         problem = self._workspace.open(is_first=not tried)
         # A resume must be fast, so it relies on the snapshot from the start of the cycle.
-        if not tried:
+        if not tried or tried[-1].origin:
             self.snapshots.take(number, "start")
         if self._is_stopped_since(projection):
             return  # the operator stopped the agent in the meantime

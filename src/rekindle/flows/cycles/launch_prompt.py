@@ -9,6 +9,7 @@ from rekindle.documents import primer
 from rekindle.documents.launches.background_record import render_ended_notice
 from rekindle.documents.launches.launch_types import LaunchSpec
 from rekindle.documents.manifest_keys import Budget
+from rekindle.documents.primer import Primer
 from rekindle.flows.priming.compose_primer import compose_primer
 from rekindle.flows.supervisor_ports import AgentSpec, SupervisorPorts
 from rekindle.policy.exits.session_choice import ResumeSession, StartFresh
@@ -27,7 +28,11 @@ class LaunchPrompts:
         """Return the prompt for a resumed session.
 
         It lists the processes that were killed, and contains the messages that people have sent.
+        The first prompt in a session from elsewhere also has the rules and the open loops.
         """
+        if tried and (notice := primer.ORIGIN_PROMPTS.get(tried[-1].origin)):
+            composed = self._compose(known, task="", recovering=False)
+            return f"{notice}\n{primer.render(composed)}"
         notice = render_ended_notice(tried[-1].swept) if tried else ""
         parts = filter(None, (notice, primer.render_messages(known.waiting_messages)))
         return "".join([primer.RESUME_PROMPT, *(f"\n{part}\n" for part in parts)])
@@ -49,24 +54,27 @@ class LaunchPrompts:
         asked = ""
         if handed and self._agent.stays:
             asked = self._find_request(known, tried[-1], interrupting)
-        composed = compose_primer(
+        composed = self._compose(known, task=asked or self._agent.task, recovering=recovering)
+        if handed and tried[-1].handed_by == REPETITION_CAUSE:
+            notice = primer.render_repetition(tried[-1].words)
+            composed = msgspec.structs.replace(composed, stall=notice)
+        return primer.render(composed)
+
+    def _compose(self, known: Projection, *, task: str, recovering: bool) -> Primer:
+        return compose_primer(
             self._ports.store,
             self._agent.name,
             self._ports.store.read(self._agent.name),
             now=self._ports.clock(),
             settings=self._ports.settings,
             rules=self._agent.rules,
-            task=asked or self._agent.task,
+            task=task,
             recovering=recovering,
             draft=self._find_draft_path(),
             messages=known.waiting_messages,
             converges=self._agent.converges,
             branch=self._agent.branch,
         )
-        if handed and tried[-1].handed_by == REPETITION_CAUSE:
-            notice = primer.render_repetition(tried[-1].words)
-            composed = msgspec.structs.replace(composed, stall=notice)
-        return primer.render(composed)
 
     def make_launch_spec(
         self, step: StartFresh | ResumeSession, cap: Budget | None, spent: float, prompt: str

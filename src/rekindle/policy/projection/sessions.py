@@ -91,6 +91,8 @@ class LaunchRecord(msgspec.Struct, frozen=True):
     """Seconds between the launch's last progress and its end; None if there was no progress."""
     messages: tuple[str, ...] = ()
     """Ids of the persons' messages in its prompt."""
+    origin: str = ""
+    """Origin of a session that Rekindle did not launch here, such as `person`."""
 
     @property
     def route(self) -> Route:
@@ -155,6 +157,7 @@ def record_launch_start(attempts: dict[str, LaunchRecord], event: events.LaunchS
             uptime=event.uptime,
             head=event.head,
             messages=event.messages,
+            origin=event.origin,
         )
 
 

@@ -166,6 +166,15 @@ def command(pid: int) -> str:
     return b" ".join(words).decode("utf-8", "replace").strip()
 
 
+def working_folder(pid: int) -> str:
+    """Return the working folder of one of our user's processes; empty if unreadable."""
+    try:
+        is_own = os.stat(f"{_PROC}/{pid}").st_uid == os.geteuid()  # noqa: PTH116 - as below
+        return os.readlink(f"{_PROC}/{pid}/cwd") if is_own else ""  # noqa: PTH115 - the text
+    except OSError:
+        return ""
+
+
 def has_open(pid: int, path: Path) -> bool:
     """Return whether a process has a file open."""
     try:

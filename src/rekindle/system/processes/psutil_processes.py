@@ -135,6 +135,15 @@ def locate(pid: int, path: Path) -> Path:  # noqa: ARG001 - as on Linux
     return path
 
 
+def working_folder(pid: int) -> str:
+    """Return the working folder of one of our user's processes; empty if unreadable."""
+    try:
+        process = psutil.Process(pid)
+        return process.cwd() if process.uids().effective == os.geteuid() else ""
+    except (psutil.Error, OSError):
+        return ""
+
+
 def command(pid: int) -> str:
     """Return the command line of a process; empty if it has exited."""
     try:

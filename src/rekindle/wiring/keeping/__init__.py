@@ -1,0 +1,1 @@
+"""Continue sessions that Rekindle did not start."""

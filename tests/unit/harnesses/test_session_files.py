@@ -1,0 +1,60 @@
+"""Each CLI's transcripts tell their session and folder."""
+
+import json
+
+import pytest
+
+from rekindle.harnesses.session_files import SESSION_FILES, hash_folder
+
+ID = "30bc600c-59d1-47d3-8b01-c0bbd4e423f5"
+NAME = f"rollout-2026-11-18T10-36-05-{ID}.jsonl"
+
+
+def lines(*records):
+    return [json.dumps(record, separators=(",", ":")).encode() for record in records]
+
+
+TRANSCRIPTS = {
+    "claude-code": lines(
+        {"type": "mode", "sessionId": ID},
+        {"type": "user", "sessionId": ID, "cwd": "/home/me/x"},
+    ),
+    "codex": lines({"type": "session_meta", "payload": {"id": ID, "cwd": "/home/me/x"}}),
+    "gemini": lines({"sessionId": ID, "projectHash": hash_folder("/home/me/x"), "kind": "main"}),
+}
+SUBAGENTS = {
+    "claude-code": lines({"sessionId": ID, "cwd": "/home/me/x", "isSidechain": True}),
+    "codex": lines(
+        {
+            "type": "session_meta",
+            "payload": {"id": ID, "cwd": "/home/me/x", "source": {"parent_thread_id": ID}},
+        }
+    ),
+    "gemini": lines({"sessionId": ID, "projectHash": hash_folder("/home/me/x"), "kind": "sub"}),
+}
+
+
+@pytest.mark.parametrize("cli", SESSION_FILES)
+def test_a_session_belongs_to_its_folder(cli):
+    identify = SESSION_FILES[cli].identify
+    assert identify(TRANSCRIPTS[cli], "/home/me/x") == ID
+    assert identify(TRANSCRIPTS[cli], "/home/me/y") == ""
+    assert identify([b"{torn", b""], "/home/me/x") == ""
+    assert identify([], "/home/me/x") == ""
+
+
+@pytest.mark.parametrize("cli", SESSION_FILES)
+def test_a_sub_agent_is_not_a_session(cli):
+    assert SESSION_FILES[cli].identify(SUBAGENTS[cli], "/home/me/x") == ""
+
+
+def test_an_id_that_is_not_a_uuid_is_ignored():
+    forged = lines({"sessionId": "../../x", "cwd": "/x"})
+    assert SESSION_FILES["claude-code"].identify(forged, "/x") == ""
+
+
+def test_a_transcript_is_placed_where_the_cli_looks_for_it():
+    assert SESSION_FILES["claude-code"].place("/a/b_c.d", "s.jsonl") == "projects/-a-b-c-d/s.jsonl"
+    assert SESSION_FILES["claude-code"].place("/a" * 200, "s.jsonl") == ""
+    assert SESSION_FILES["codex"].place("/a", NAME) == f"sessions/2026/11/18/{NAME}"
+    assert SESSION_FILES["codex"].place("/a", "x.jsonl") == ""
