@@ -117,7 +117,7 @@ class Agent:
                 case "tool":
                     quiet = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
                     child = subprocess.Popen(value, process_group=0, **quiet)
-                    self.note({"tool": child.pid})
+                    self.note({"tool": child.pid, "agent": os.getpid(), "bridge": os.getppid()})
                     child.wait()
                 case "silent":
                     self.note("silent")

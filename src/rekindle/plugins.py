@@ -30,7 +30,13 @@ BUILT_IN = {
     "codex": "rekindle.harnesses.codex.codex_harness",
     "gemini": "rekindle.harnesses.gemini.gemini_harness",
     "command": "rekindle.harnesses.command_harness",
+    "acp": "rekindle.harnesses.acp.acp_harness",
 }
+ACP_PRESETS = (
+    *("opencode", "kilo", "qwen", "kimi", "vibe", "copilot"),
+    *("claude-acp", "codex-acp"),
+)
+"""Names of the agents that `acp` knows. Rekindle does not look for them, or list them as CLIs."""
 
 
 _ANY_SESSION = "00000000-0000-4000-8000-000000000000"
@@ -57,7 +63,8 @@ class Harnesses(Mapping[str, Harness]):
 
     def __contains__(self, name: object) -> bool:
         canonical = ALIASES.get(str(name), str(name))
-        return canonical in BUILT_IN or canonical in self._find_plugins
+        known = canonical in BUILT_IN or canonical in ACP_PRESETS
+        return known or canonical in self._find_plugins
 
     def working(self) -> list[Harness]:
         """Return the harnesses that can be loaded. A broken harness is reported when it is used."""
@@ -74,6 +81,10 @@ class Harnesses(Mapping[str, Harness]):
     def _load_harness(self, name: str) -> Harness:
         if name in BUILT_IN:
             return complete_harness(cast(HarnessEssentials, import_module(BUILT_IN[name])))
+        if name in ACP_PRESETS:
+            from rekindle.harnesses.acp import acp_harness  # noqa: PLC0415 - most never need it
+
+            return complete_harness(acp_harness.make_harness(name))
         try:
             plugin = self._find_plugins[name]()
         except KeyError:
@@ -98,6 +109,8 @@ def find_program(harness: Harness) -> str:
     """Return the program that a harness starts by default, or "" if there is none."""
     if harness.HOOK_FILES is not None:
         return harness.HOOK_FILES.program
+    if harness.PROGRAM:
+        return harness.PROGRAM
     try:
         return harness.command(LaunchSpec(session=_ANY_SESSION)).argv[0]
     except RekindleError:

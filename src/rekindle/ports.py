@@ -78,6 +78,11 @@ class HarnessEnvironment(Protocol):
         return ()
 
     @property
+    def PROGRAM(self) -> str:  # noqa: N802 - as above
+        """Program that the harness's own command starts, or "" if it is the command itself."""
+        return ""
+
+    @property
     def BLOCKED_VARIABLES(self) -> Sequence[str]:  # noqa: N802 - as above
         """Variables that would tell the program that it runs inside another session."""
         return ()

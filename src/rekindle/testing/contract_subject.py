@@ -75,7 +75,7 @@ class ContractSubject:
 
     def starts(self) -> Iterator[dict[str, Any]]:
         """Yield launch arguments for fresh and resumed sessions, with and without a terminal."""
-        for interactive in (False, True):
+        for interactive in (False, True) if self.whole.CAN.terminal else (False,):
             yield {"interactive": interactive}
             if self.whole.CAN.resumes:
                 yield {"interactive": interactive, "resumes": True}

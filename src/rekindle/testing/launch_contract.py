@@ -80,7 +80,8 @@ class LaunchContract(ContractSubject):
         """The launch uses the given program or the CLI's own. Without either, it is refused."""
         for how in self.starts():
             command = self.whole.command(self.start(**how))
-            assert command.argv[: len(self.program)] == self.program
+            given = command.argv[-len(self.program) :] if self.whole.CAN.asks else command.argv
+            assert given[: len(self.program)] == self.program
         own = self.made(program=())
         assert own is None or own.argv[0] not in {"", *self.program}
         if self.whole.HOOK_FILES is not None:

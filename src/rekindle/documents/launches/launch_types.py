@@ -80,6 +80,8 @@ class ProgramCommand(msgspec.Struct, frozen=True):
     """Environment variables to add."""
     files: dict[str, str] = {}
     """Contents of the files to create in the scratch folder before the start, by name."""
+    inner: int = 0
+    """Position of the CLI's own program in `argv`, which may start with another one."""
     asked: str = ""
     """Standard input for a program that reads a protocol message instead of a prompt."""
 
@@ -116,6 +118,10 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     """Whether calls that match `ask` rules can wait for a person, and whether the CLI runs (`open`)
     or refuses (`closed`) such a call if its hooks are broken.
     """
+    asks: bool = False
+    """Whether the CLI asks for permission and waits. A person decides if no rule does."""
+    terminal: bool = True
+    """Whether the CLI can run in a person's terminal (`mode: stay`)."""
     questions: bool = True
     """Whether the CLI can answer a question without a session, as summaries require."""
 

@@ -40,6 +40,7 @@ class WindowGauge:
         self._window = [*windows.values()][-1] if windows else None
         self._known: UsageSource = "reported" if self._window else "unknown"
         self._transcript = ""
+        self._streamed: WindowUsage | None = None
         self._is_asked = False
         self._repetition = ""
         self._began = world.clock().timestamp()
@@ -90,6 +91,10 @@ class WindowGauge:
 
     def _update_limits(self) -> None:
         self.windows |= self._ports.windows()
+
+    def note_usage(self, usage: WindowUsage) -> None:
+        """Note the usage that the output reports, for a CLI without a transcript."""
+        self._streamed = usage
 
     def set_transcript(self, transcript: str) -> None:
         if transcript != self._transcript:
@@ -222,7 +227,7 @@ class WindowGauge:
 
     def _read_usage(self) -> WindowUsage | None:
         if not self._transcript:
-            return None
+            return None if self._agent.harness.CAN.hooks else self._streamed
         return self._agent.harness.usage(transcript_files.read_tail(self._transcript), self.windows)
 
     def _first_turn(self) -> WindowUsage | None:

@@ -224,7 +224,9 @@ class Launch:
         argv = command.argv
         if not self._agent.program:
             # Never run a program from inside the workspace.
-            argv = program_search.resolve_command(argv, environment.get("PATH"))
+            path = environment.get("PATH")
+            around, inner = argv[: command.inner], argv[command.inner :]
+            argv = (*around, *program_search.resolve_command(inner, path))
         return start_program(
             self._ports.processes,
             self._agent,

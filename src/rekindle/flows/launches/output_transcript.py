@@ -53,6 +53,13 @@ class OutputTranscriber:
         self._is_kept = is_wanted and bool(STABLE_ID.match(session))
         self._add("person", prompt)
 
+    def set_session(self, session: str) -> None:
+        """Keep the output under a session's id, which some CLIs choose only when they start."""
+        if not self._kept.session:
+            self._kept = msgspec.structs.replace(self._kept, session=session)
+            is_wanted = self._ports.settings.runtime.archive.transcripts
+            self._is_kept = is_wanted and bool(STABLE_ID.match(session))
+
     @property
     def _is_full(self) -> bool:
         return self._kept.size >= TRANSCRIBED_BYTES

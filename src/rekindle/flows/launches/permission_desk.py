@@ -59,7 +59,8 @@ class PermissionDesk:
     def __init__(self, agent: AgentSpec, ports: SupervisorPorts, launch: str) -> None:
         self._agent, self._ports, self._launch = agent, ports, launch
         permissions = agent.persona.permissions
-        self.is_used = bool(permissions and permissions.ask) and not agent.stays
+        is_asked = bool(permissions and permissions.ask) or agent.harness.CAN.asks
+        self.is_used = is_asked and not agent.stays
         self._files = ports.store.folder(agent.name).brakes(agent.scratch, agent.marks)
         self._asker = QuestionAsker(agent, ports)
         self._waiting: dict[str, _Waiter] = {}

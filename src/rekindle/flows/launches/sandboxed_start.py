@@ -153,7 +153,7 @@ def _enclose(
     home = environment.get("HOME") or str(Path.home())
     path = environment.get("PATH", "")
     named = {shutil.which(word, path=path) or word for word in (*argv[:1], *agent.program[:1])}
-    words = (*named, *argv[1:2], *agent.program[1:])
+    words = (*named, *argv[1:], *agent.program[1:])
     paths = msgspec.structs.replace(
         sandbox.paths,
         system=system,

@@ -197,7 +197,9 @@ def _check_prices(project: Project, name: str, _: Program) -> None:
 def _check_permissions(project: Project, name: str, program: Program) -> None:
     """Refuse permissions that the CLI cannot enforce."""
     harness, (persona, words) = find_harness(project, name), read_persona(project, name)
+    is_in_terminal = project.manifest.agents[name].mode == "stay" and not harness.CAN.terminal
     start = LaunchSpec(
+        interactive=is_in_terminal,
         session=str(uuid.uuid4()) if harness.CAN.names_sessions else "",
         persona=persona,
         instructions=words,

@@ -1,0 +1,117 @@
+"""The agents whose behaviour over the Agent Client Protocol was tested, one preset for each."""
+
+from collections.abc import Mapping
+
+import msgspec
+
+_ASK_ALWAYS = (
+    '{"*":"ask","bash":"ask","edit":"ask","webfetch":"ask","websearch":"ask","task":"ask",'
+    '"external_directory":"ask","read":"allow","grep":"allow","glob":"allow","list":"allow",'
+    '"todowrite":"allow","todoread":"allow"}'
+)
+"""Rules that make opencode ask about every call that does more than read."""
+
+
+class AcpPreset(msgspec.Struct, frozen=True, kw_only=True):
+    """How to start an agent, and what it does."""
+
+    name: str
+    """Name in `harness:`."""
+    title: str
+    command: tuple[str, ...] = ()
+    """Program and arguments; empty if the manifest names them."""
+    install: str = "create it, or correct `command:` in rekindle.yaml"
+    asks: bool = False
+    """Whether the agent can be made to ask before every call that does more than read. Only then
+    can a persona's rules be enforced.
+    """
+    ask_mode: str = ""
+    """Mode in which the agent asks; empty if the mode does not matter."""
+    ask_environment: Mapping[str, str] = {}
+    """Variables that make the agent ask."""
+    reports_money: bool = False
+    prefixes: tuple[str, ...] = ()
+    """Prefixes of the variables that configure the agent."""
+    hosts: tuple[str, ...] = ()
+    """Hosts that the agent needs in a sandbox."""
+    instead: str = ""
+    """Native harness for the same agent, which enforces personas; empty if there is none."""
+
+
+ANY = AcpPreset(name="acp", title="an agent in `command:`")
+PRESETS = {
+    preset.name: preset
+    for preset in (
+        AcpPreset(
+            name="opencode",
+            title="opencode",
+            command=("opencode", "acp"),
+            install="install it: npm install -g opencode-ai",
+            asks=True,
+            ask_environment={"OPENCODE_PERMISSION": _ASK_ALWAYS},
+            reports_money=True,
+            prefixes=("OPENCODE_",),
+        ),
+        AcpPreset(
+            name="kilo",
+            title="Kilo",
+            command=("kilo", "acp"),
+            install="install it: npm install -g @kilocode/cli",
+            asks=True,
+            ask_environment={"KILO_PERMISSION": _ASK_ALWAYS},
+            reports_money=True,
+            prefixes=("KILO_",),
+        ),
+        AcpPreset(
+            name="qwen",
+            title="Qwen Code",
+            command=("qwen", "--acp"),
+            install="install it, with node 22 or later: npm install -g @qwen-code/qwen-code",
+            prefixes=("QWEN_", "OPENAI_", "DASHSCOPE_"),
+        ),
+        AcpPreset(
+            name="kimi",
+            title="Kimi Code",
+            command=("kimi", "acp"),
+            install="install it: npm install -g @moonshot-ai/kimi-code",
+            asks=True,
+            ask_mode="default",
+            prefixes=("KIMI_", "MOONSHOT_"),
+        ),
+        AcpPreset(
+            name="vibe",
+            title="Mistral Vibe",
+            command=("vibe-acp",),
+            install="install it, with Python 3.12 or later: uv tool install mistral-vibe",
+            reports_money=True,
+            prefixes=("VIBE_", "MISTRAL_"),
+        ),
+        AcpPreset(
+            name="copilot",
+            title="Copilot CLI",
+            command=("copilot", "--acp"),
+            install="install it: npm install -g @github/copilot",
+            prefixes=("COPILOT_",),
+        ),
+        AcpPreset(
+            name="claude-acp",
+            title="Claude Code over ACP",
+            command=("claude-agent-acp",),
+            install="install it, with node 22 or later: "
+            "npm install -g @agentclientprotocol/claude-agent-acp",
+            reports_money=True,
+            prefixes=("ANTHROPIC_", "CLAUDE_"),
+            hosts=("api.anthropic.com", "platform.claude.com", "console.anthropic.com"),
+            instead="claude-code",
+        ),
+        AcpPreset(
+            name="codex-acp",
+            title="Codex over ACP",
+            command=("codex-acp",),
+            install="install it: npm install -g @agentclientprotocol/codex-acp",
+            prefixes=("OPENAI_", "CODEX_"),
+            hosts=("api.openai.com", "chatgpt.com", "auth.openai.com"),
+            instead="codex",
+        ),
+    )
+}

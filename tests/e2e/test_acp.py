@@ -1,0 +1,124 @@
+"""An agent that speaks the Agent Client Protocol is kept alive: with its session, and questions."""
+
+import json
+import signal
+import sys
+
+import pytest
+
+from acp_stage import AGENT, SESSION, ask, call, say
+from e2e.sandbox import TASK, Rekindle
+from e2e.test_command import Program
+
+pytestmark = pytest.mark.timeout(300)
+
+CAN = {"agentCapabilities": {"loadSession": True}}
+TOOL = {"tool": ["sleep", "1000"]}
+LIMIT = {"code": -32603, "message": "Usage limit reached, try again in 3 hours"}
+
+
+@pytest.fixture
+def rekindle(place, tmp_path):
+    """Create a project whose agent is a scripted one."""
+    found = Rekindle(Program(tmp_path / "acp"), place)
+    (found.project / "PROMPT.md").write_text(TASK)
+    return found
+
+
+def script(rekindle, *turns, more=""):
+    """Write the agent's turns and the manifest."""
+    journal = rekindle.project / "journal"
+    text = {"journal": str(journal), "initialize": CAN, "turns": turns}
+    (rekindle.project / "script.json").write_text(json.dumps(text))
+    command = f"[{sys.executable}, {AGENT}, script.json]"
+    entry = f"    harness: acp\n    cycles: 1\n    until: ['true']\n    command: {command}\n"
+    (rekindle.project / "rekindle.yaml").write_text(
+        f"version: 1\nagents:\n  trades:\n{entry}{more}"
+    )
+
+
+def await_entry(rekindle, is_wanted):
+    """Return the first entry of the agent's journal that fits, once there is one."""
+    journal = rekindle.project / "journal"
+
+    def find():
+        lines = journal.read_text().splitlines() if journal.exists() else []
+        return next((entry for entry in map(json.loads, lines) if is_wanted(entry)), None)
+
+    return rekindle.place.wait_for(find)
+
+
+def list_tools(rekindle):
+    return [argv for argv in rekindle.place.processes() if argv == TOOL["tool"]]
+
+
+@pytest.mark.parametrize("killed", ["agent", "bridge"])
+def test_a_session_continues_after_kill_9_in_a_tool(rekindle, killed):
+    """The tool that was left behind is ended, and the session is loaded again."""
+    script(rekindle, [say("first"), TOOL], [say("second")])
+    running = rekindle.start("run")
+    pids = await_entry(rekindle, lambda entry: "tool" in entry)
+    rekindle.place.signal(pids[killed], signal.SIGKILL)
+    assert running.wait() == 0, running.out + running.err
+    crashed, ended = rekindle.events("launch.ended")
+    assert (crashed["exit"], crashed["words"]) == ("crash", "ended by SIGKILL")
+    assert (ended["exit"], ended["resumes"], ended["session"]) == ("clean", True, SESSION)
+    assert list_tools(rekindle) == []
+    assert "session/load" in (rekindle.project / "journal").read_text()
+
+
+def test_a_session_continues_after_its_supervisor_was_killed(rekindle):
+    """Only the output names the session, so it is recorded as soon as it is known."""
+    script(rekindle, [say("first"), TOOL], [say("second")])
+    running = rekindle.start("run")
+    await_entry(rekindle, lambda entry: "tool" in entry)
+    rekindle.place.wait_for(lambda: rekindle.events("session.started") or None)
+    running.signal(signal.SIGKILL)
+    running.wait()
+    rekindle("run")
+    lost, ended = rekindle.events("launch.ended")
+    assert (lost["exit"], lost["session"]) == ("lost", SESSION)
+    assert (ended["exit"], ended["resumes"]) == ("clean", True)
+    assert list_tools(rekindle) == []
+    assert "second" in rekindle("transcript")
+
+
+@pytest.mark.parametrize(("answer", "chosen"), [("approve", "yes-1"), ("deny", "no-1")])
+def test_a_permission_request_becomes_a_question(rekindle, answer, chosen):
+    """The agent waits for the answer, and gets permission for this call only."""
+    start, end = call(rawInput={"command": "git push"})
+    script(rekindle, [say("go"), start, ask(), end, say("done")])
+    running = rekindle.start("run")
+
+    def find_question():
+        asked = json.loads(rekindle("questions", "--json"))["questions"]
+        return next(iter(asked), None)
+
+    question = rekindle.place.wait_for(find_question)
+    assert question["request"]["arguments"] == {"command": "git push"}
+    rekindle(answer, question["id"])
+    assert running.wait() == 0, running.out + running.err
+    answered = await_entry(rekindle, lambda entry: "answered" in entry)["answered"]
+    assert answered["optionId"] == chosen
+
+
+def test_an_agent_that_retries_in_silence_is_found(rekindle):
+    """Some agents retry a refused request without a word; the watch ends them."""
+    watch = "runtime:\n  watch: {silence: 2s, every: 0.5s}\n  restart: {cooldown: 0s}\n"
+    script(rekindle, [say("x"), {"silent": 1}], [say("second")], more=watch)
+    rekindle("run")
+    hung, ended = rekindle.events("launch.ended")
+    assert (hung["exit"], ended["exit"], ended["resumes"]) == ("hang", "clean", True)
+    assert '"SIGTERM"' not in (rekindle.project / "journal").read_text()
+
+
+def test_a_limit_is_waited_for(rekindle):
+    """`run` ends while the agent would wait for hours."""
+    script(rekindle, [{"error": LIMIT}])
+    running = rekindle.start("run")
+    rekindle.place.wait_for(lambda: rekindle.events("wait.started") or None)
+    running.signal(signal.SIGTERM)
+    running.wait()
+    (limited,) = rekindle.events("launch.ended")
+    assert limited["exit"] == "limit"
+    assert limited["resets_at"]
