@@ -164,6 +164,22 @@ OUTPUTS = {
             "redacted": "Number of secrets that were redacted.",
         },
     ),
+    "export": Output(
+        "",
+        {
+            "agent": AGENT,
+            "file": "Path of the exported file.",
+            "session": "Session that continues after the import; empty if a fresh one starts.",
+        },
+    ),
+    "import": Output(
+        "",
+        {
+            "agent": AGENT,
+            "session": "Session that the next launch continues; empty if a fresh one starts.",
+            "did": "Other changes that were made, as sentences.",
+        },
+    ),
     "answer": Output("", ANSWER),
     "approve": Output("", ANSWER),
     "deny": Output("", ANSWER),

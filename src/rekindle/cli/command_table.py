@@ -166,6 +166,12 @@ COMMAND_GROUPS: dict[str, dict[str, CommandEntry]] = {
         "adopt": CommandEntry(
             "setup.adopt_command:adopt", "Import the state of another agent loop."
         ),
+        "export": CommandEntry(
+            "setup.export_command:export_command", "Move an agent: write it to one file."
+        ),
+        "import": CommandEntry(
+            "setup.export_command:import_command", "Continue an agent from an exported file."
+        ),
         "forget": CommandEntry(
             "setup.forget_command:forget", "Remove everything that Rekindle keeps for a project."
         ),

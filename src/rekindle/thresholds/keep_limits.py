@@ -38,3 +38,9 @@ CLAUDE_PROJECT_CHARACTERS = declare_threshold(
     "characters",
     "Longest name of a project's folder in Claude Code, which adds a hash to longer names.",
 )
+EXPORT_BYTES = declare_threshold(
+    2 * 1024 * 1024 * 1024,
+    "keep.export_bytes",
+    "bytes",
+    "Largest file that `rekindle import` reads.",
+)

@@ -20,6 +20,7 @@ VERBS = (
         "Install",
         "Keep",
         "Launch",
+        "Move",
         "Merge",
         "Let",
         "List",

@@ -1,0 +1,91 @@
+"""Move a CLI's own transcript to another machine or folder."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from rekindle.errors import RekindleError, StoreError
+from rekindle.formats import json_codec
+from rekindle.harnesses.session_files import SESSION_FILES, hash_folder
+from rekindle.policy.redact.redaction import Redaction
+from rekindle.system.files import durable_files
+from rekindle.wiring.keeping.find_sessions import find_home
+
+_OPAQUE = frozenset({"signature", "encrypted_content", "thoughtSignature"})
+"""Keys whose values the model's API checks, so that a changed one would be refused."""
+
+
+def redact_transcript(data: bytes, redaction: Redaction) -> bytes:
+    """Return a transcript without secrets. It stays readable for its CLI."""
+    return b"".join(_redact_lines(data, redaction))
+
+
+def _redact_lines(data: bytes, redaction: Redaction) -> Iterator[bytes]:
+    for line in data.splitlines(keepends=True):
+        try:
+            before = json_codec.decode_foreign(line, "transcript")
+            after = json.loads(redaction.json(line))
+        except (ValueError, RekindleError, RecursionError):
+            yield redaction.data(line)
+            continue
+        restored = _restore_opaque(before, after)
+        yield line if restored == before else json.dumps(restored).encode() + b"\n"
+
+
+def _restore_opaque(before: Any, after: Any) -> Any:
+    if isinstance(before, dict) and isinstance(after, dict):
+        names = zip(before, after, strict=False)
+        return {
+            new: before[old] if old in _OPAQUE else _restore_opaque(before[old], after[new])
+            for old, new in names
+        }
+    if isinstance(before, list) and isinstance(after, list):
+        return [_restore_opaque(*pair) for pair in zip(before, after, strict=False)]
+    return after
+
+
+def rename_folder(data: bytes, before: str, after: str) -> bytes:
+    """Return a transcript in which the session's own folder has another path."""
+    for old, new in (
+        (f'"cwd":{json.dumps(before)}', f'"cwd":{json.dumps(after)}'),
+        (f'"cwd": {json.dumps(before)}', f'"cwd": {json.dumps(after)}'),
+        (f'"{hash_folder(before)}"', f'"{hash_folder(after)}"'),
+    ):
+        data = data.replace(old.encode(), new.encode())
+    return data
+
+
+def find_place(harness: str, folder: Path, name: str) -> Path:
+    """Return the path at which the CLI looks for a transcript of a session in a folder.
+
+    Raises:
+        StoreError: The CLI has no such place.
+    """
+    files = SESSION_FILES[harness]
+    place = files.place(str(folder), name)
+    if not place:
+        hint = "import the agent into a folder with a shorter path"
+        raise StoreError(str(folder), f"is too long for a session of {harness}", hint=hint)
+    return find_home(files) / place
+
+
+def place_transcript(harness: str, folder: Path, path: Path, data: bytes) -> None:
+    """Write a transcript for the CLI, unless it is there already.
+
+    Raises:
+        StoreError: The CLI has a session with the same id and another content.
+    """
+    there = durable_files.read_bytes(path)
+    if there == data:
+        return
+    if there is not None:
+        hint = "move that file away, or import the agent on another machine"
+        raise StoreError(str(path), "is another transcript of the same session", hint=hint)
+    missing = [parent for parent in path.parents if not durable_files.path_exists(parent)]
+    for parent in reversed(missing):
+        durable_files.make_folder(parent)
+    if harness == "gemini":
+        # Gemini CLI recognises its folder for a project by this file.
+        durable_files.replace_file(path.parents[1] / ".project_root", str(folder).encode())
+    durable_files.replace_file(path, data)

@@ -1,0 +1,51 @@
+"""A CLI's transcript is moved without secrets, and with the new path of its folder."""
+
+import json
+
+import pytest
+
+from rekindle.errors import StoreError
+from rekindle.harnesses.session_files import hash_folder
+from rekindle.policy.redact.redaction import Redaction
+from rekindle.wiring.keeping import moved_transcript
+
+SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+"""A token in the format of a real one."""
+
+
+def test_secrets_are_redacted_and_signatures_stay():
+    lines = [
+        {"type": "user", "text": f"use {SECRET}"},
+        {"type": "assistant", "signature": SECRET, "text": "ok"},
+    ]
+    data = (
+        b"".join(json.dumps(line).encode() + b"\n" for line in lines) + b"{torn " + SECRET.encode()
+    )
+    cleaned = moved_transcript.redact_transcript(data, Redaction()).splitlines()
+    assert SECRET not in json.loads(cleaned[0])["text"]
+    assert cleaned[1] == json.dumps(lines[1]).encode()
+    assert SECRET.encode() not in cleaned[2]
+
+
+def test_only_the_session_s_own_folder_is_renamed():
+    data = (
+        b'{"cwd":"/a/b","text":"see /a/b/c","x":{"cwd": "/a/b"},"y":{"cwd":"/a/bc"},"h":"%b"}\n'
+        % hash_folder("/a/b").encode()
+    )
+    renamed = json.loads(moved_transcript.rename_folder(data, "/a/b", "/n"))
+    assert renamed == {
+        "cwd": "/n",
+        "text": "see /a/b/c",
+        "x": {"cwd": "/n"},
+        "y": {"cwd": "/a/bc"},
+        "h": hash_folder("/n"),
+    }
+
+
+def test_another_transcript_of_the_same_session_is_not_replaced(tmp_path):
+    path = tmp_path / "a/b/s.jsonl"
+    moved_transcript.place_transcript("codex", tmp_path, path, b"1\n")
+    moved_transcript.place_transcript("codex", tmp_path, path, b"1\n")
+    with pytest.raises(StoreError, match="another transcript"):
+        moved_transcript.place_transcript("codex", tmp_path, path, b"2\n")
+    assert path.read_bytes() == b"1\n"
