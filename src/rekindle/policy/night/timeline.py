@@ -251,6 +251,7 @@ class _SpendCounter:
     def __init__(self) -> None:
         self._total: tuple[float, int] | None = None
         self._usd, self._tokens = 0.0, 0
+        self._is_estimated = False
         self.at = datetime.min.replace(tzinfo=UTC)
         self.seq = 0
 
@@ -261,9 +262,11 @@ class _SpendCounter:
             case events.SummaryMade(run_usd=None):
                 self._usd, self._tokens = self._usd + event.usd, self._tokens + event.tokens
             case events.SummaryMade() | events.LaunchEnded() | events.ReviewMade():
+                self._is_estimated = event.is_estimated is True
                 own = (event.run_usd or 0.0) - (event.usd or 0.0)
                 self._follow(event.run_usd or 0.0, event.run_tokens or 0, own)
             case events.SpendRecorded():
+                self._is_estimated = True
                 self._follow(event.usd, event.tokens, event.usd)
             case _:
                 return
@@ -277,7 +280,8 @@ class _SpendCounter:
         self._total = (usd, tokens)
 
     def take(self) -> str:
-        parts = [f"${self._usd:.2f}"] if self._usd else []
+        mark = "~" if self._is_estimated else ""
+        parts = [f"{mark}${self._usd:.2f}"] if self._usd else []
         parts += [render_count(self._tokens, "token")] if self._tokens else []
         self._usd, self._tokens = 0.0, 0
         return ", ".join(parts)

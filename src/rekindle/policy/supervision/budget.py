@@ -57,7 +57,8 @@ def find_reached_cap(
     if cap is None:
         return None
     if cap.usd is not None and spent.usd >= cap.usd:
-        words = f"its budget of ${cap.usd:g} is spent (${spent.usd:.2f})"
+        mark = "~" if spent.is_estimated else ""
+        words = f"its budget of ${cap.usd:g} is spent ({mark}${spent.usd:.2f})"
         return ReachedCap("usd", cap.usd, spent.usd, words)
     if cap.tokens is not None and spent.tokens >= cap.tokens:
         words = f"its budget of {render_count(cap.tokens, 'token')} is spent ({spent.tokens:,})"

@@ -206,7 +206,8 @@ def test_what_was_spent_is_told_with_the_cycle_or_at_the_end():
     night = Night().add(events.RunStarted)
     night.add(events.SpendRecorded, launch="a", tokens=1, usd=0.25)
     night.add(events.LaunchEnded, launch="a", run_tokens=1, run_usd=0.25, **ended)
-    night.add(events.LaunchEnded, launch="b", run_tokens=3, run_usd=0.5, usd=0.25, **ended)
+    told = {"usd": 0.25, "is_estimated": False}
+    night.add(events.LaunchEnded, launch="b", run_tokens=3, run_usd=0.5, **told, **ended)
     night.add(events.CycleEnded, cycle=1)
     made = {"document": "relay", "how": "headless", "usd": 0.25}
     night.add(events.SummaryMade, run_usd=0.75, run_tokens=3, **made)
@@ -216,7 +217,7 @@ def test_what_was_spent_is_told_with_the_cycle_or_at_the_end():
     night.add(events.SpendRecorded, launch="c", tokens=5, usd=0.5)
     assert night.told() == [
         ("01:04", "cycle", "cycle 1 ended: $0.50, 3 tokens"),
-        ("01:09", "cycle", "spent $1.25, 7 tokens"),
+        ("01:09", "cycle", "spent ~$1.25, 7 tokens"),
     ]
 
 
@@ -224,7 +225,7 @@ def test_what_a_run_spent_before_the_first_event_is_not_told():
     night = Night().add(events.SpendRecorded, launch="a", tokens=700, usd=6.0)
     night.add(events.SpendRecorded, launch="a", tokens=900, usd=6.5)
     night.add(events.CycleEnded, cycle=1)
-    assert night.told() == [("01:02", "cycle", "cycle 1 ended: $0.50, 200 tokens")]
+    assert night.told() == [("01:02", "cycle", "cycle 1 ended: ~$0.50, 200 tokens")]
 
 
 @pytest.mark.parametrize(

@@ -34,8 +34,8 @@ NOW = datetime(2026, 4, 9, 12, 0, tzinfo=UTC)
         (RunSpending(usd=1e9, tokens=10**9), None, ""),
         (RunSpending(usd=1e9, tokens=10**9), Budget(), ""),
         (RunSpending(usd=4.99), Budget(usd=5.0), ""),
-        (RunSpending(usd=5.0), Budget(usd=5.0), "its budget of $5 is spent ($5.00)"),
-        (RunSpending(usd=7.125), Budget(usd=2.5), "its budget of $2.5 is spent ($7.12)"),
+        (RunSpending(usd=5.0), Budget(usd=5.0), "its budget of $5 is spent (~$5.00)"),
+        (RunSpending(usd=7.125), Budget(usd=2.5), "its budget of $2.5 is spent (~$7.12)"),
         (RunSpending(tokens=9_999), Budget(tokens=10_000), ""),
         (
             RunSpending(tokens=12_345),
@@ -49,7 +49,11 @@ NOW = datetime(2026, 4, 9, 12, 0, tzinfo=UTC)
         ),
         (RunSpending(), Budget(hours=2.1), ""),
         (RunSpending(), Budget(hours=2.0), "its budget of 2 hours is spent"),
-        (RunSpending(usd=3.0), Budget(usd=2.0, hours=1.0), "its budget of $2 is spent ($3.00)"),
+        (
+            RunSpending(usd=3.0, is_reported=True),
+            Budget(usd=2.0, hours=1.0),
+            "its budget of $2 is spent ($3.00)",
+        ),
     ],
 )
 def test_the_words(spent, cap, words):
@@ -70,7 +74,7 @@ def test_a_run_starts_with_nothing_spent():
     [
         (
             Budget(usd=2.0, tokens=10),
-            ReachedCap("usd", 2.0, 3.0, "its budget of $2 is spent ($3.00)"),
+            ReachedCap("usd", 2.0, 3.0, "its budget of $2 is spent (~$3.00)"),
         ),
         (Budget(tokens=10), ReachedCap("tokens", 10, 20, "its budget of 10 tokens is spent (20)")),
         (Budget(hours=0.5), ReachedCap("hours", 0.5, 2.0, "its budget of 0.5 hours is spent")),
