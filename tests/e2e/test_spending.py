@@ -7,11 +7,13 @@ of the second source. It includes the turns of a process that was killed before 
 import json
 import signal
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from e2e.handing import KINDS
-from loopback.script import Text, ToolCall, Usage
+from loopback.script import Forever, Text, ToolCall, Usage
+from rekindle.policy.exits.stop_reasons import OUTCOMES, STOP_REASONS
 
 SECOND = Path(__file__).parents[1] / "unit/policy/supervision/litellm_prices.json"
 PRICES = json.loads(SECOND.read_text())["models"]
@@ -91,3 +93,23 @@ def test_the_cost_of_a_run_is_within_five_percent(request, place, kind):
     assert ended["run_usd"] == pytest.approx(true, rel=0.05)
     assert ended["is_estimated"] is True
     assert f"~${ended['run_usd']:.2f}" in found.rekindle("status", "trades")
+
+
+@pytest.mark.torture
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_budget_in_dollars_ends_a_run(request, place, kind):
+    """No price is set: the CLI's own count or the list price decides."""
+    made, model = KINDS[kind]
+    cli, model = request.getfixturevalue(kind), request.getfixturevalue(model)
+    found = made(cli, place, model)
+    cap = 3.5 * charge(SimpleNamespace(step=Text("", TURN), body={"model": found.MODEL}))
+    found.MORE = f"{found.MORE}\n    budget: {{usd: {cap:.6f}}}"
+    found.begin(99)
+    model.play(Forever(with_usage(found.call("a"))))
+    found.run(code=OUTCOMES[STOP_REASONS["budget"].outcome].exit_code)
+    (ended,) = found.rekindle.events("run.ended")
+    assert ended["why"] == "budget"
+    spent, true = found.rekindle.events("launch.ended")[-1]["run_usd"], sum(map(charge, model.log))
+    print(f"\n{kind}: cap {cap:.4f}, computed {spent:.4f}, true {true:.4f}")
+    # The process is ended between two turns, and may already have asked for the next one.
+    assert cap <= spent <= true <= cap * 2

@@ -1,0 +1,71 @@
+"""The cost of a running launch, reported or computed from its turns."""
+
+from datetime import date
+
+import pytest
+
+from rekindle.documents.launches.launch_types import FinalReport, UsageReport, WindowUsage
+from rekindle.documents.manifest import ModelPrice
+from rekindle.flows.launches.spend_meter import SpendMeter
+from rekindle.policy.supervision.budget import RunSpending
+from rekindle.policy.supervision.list_prices import PriceList
+
+PRICES = PriceList({"m": ModelPrice(10.0, 100.0, cached=1.0)})
+DAY = date(2026, 11, 18)
+
+
+def meter(*items, before=None, prices=PRICES, left=None):
+    made = SpendMeter(before or RunSpending(), prices, DAY, left)
+    for item in items:
+        made.take(item)
+    return made
+
+
+def turn(name, tokens, written=0, *, model="m", known="unknown", **more):
+    return UsageReport(WindowUsage(tokens, None, known, model, written, **more), name)
+
+
+def test_cached_tokens_have_their_own_price():
+    spent = meter(turn("a", 1_000_000, 10_000, cached=900_000)).spent(ended=True)
+    assert spent.usd == pytest.approx(1.0 + 0.9 + 1.0)
+    assert spent.is_estimated
+    assert spent.unpriced == 0
+
+
+def test_a_turn_that_is_reported_again_counts_once_and_whole():
+    """A CLI reports a turn before the model has finished, and its transcript has the whole one."""
+    first, whole = turn("a", 1000, 1), turn("a", 1000, 500)
+    for reports in ((first, whole), (whole, first), (first, whole, first)):
+        spent = meter(*reports).spent()
+        assert spent.tokens == 1500
+        assert spent.usd == pytest.approx(0.06)
+
+
+def test_the_cost_that_the_cli_reports_replaces_the_computed_one():
+    spent = meter(turn("a", 1_000_000), FinalReport("s", ok=True, usd=3.0)).spent(ended=True)
+    assert spent.usd == 3.0
+    assert spent.is_reported
+    assert not spent.is_estimated
+
+
+def test_a_total_with_an_earlier_estimate_stays_an_estimate():
+    told = FinalReport("s", ok=True, usd=3.0)
+    assert meter(told, before=RunSpending(usd=1.0)).spent(ended=True).is_estimated
+    reported = RunSpending(usd=1.0, is_reported=True)
+    assert meter(told, before=reported).spent(ended=True).is_reported
+    assert meter(turn("a", 10), before=reported).spent(ended=True).is_estimated
+    # A launch that cost nothing does not change it.
+    assert meter(before=reported).spent(ended=True).is_reported
+
+
+def test_an_estimated_turn_counts_only_if_none_is_reported():
+    guess = turn("all input and output", 5000, known="estimated", model="")
+    assert meter(guess).spent().tokens == 5000
+    spent = meter(guess, turn("a", 1000)).spent(ended=True)
+    assert (spent.tokens, spent.unpriced) == (1000, 0)
+
+
+def test_a_launch_of_an_unknown_model_counts_as_unpriced():
+    spent = meter(turn("a", 1_000_000, model="other"), left=0.5).spent(ended=True)
+    assert (spent.usd, spent.unpriced) == (0.5, 1)
+    assert meter(turn("a", 1_000_000, model="other")).certain().usd == 0.0
