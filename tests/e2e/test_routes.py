@@ -1,17 +1,20 @@
 """Work continues on another CLI or account when one refuses, with the real CLIs."""
 
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from e2e.handing import MARK
-from e2e.routing import Clis, Routing, call, refuse
+from e2e.routing import Clis, Routing, call, refuse, shell
+from loopback import anthropic
 from loopback.anthropic import Anthropic
 from loopback.gemini import Gemini
 from loopback.model import Model
 from loopback.openai import OpenAI
-from loopback.script import Forever, Text
+from loopback.script import Forever, Hang, Text, ToolCall
+from rekindle.stores.folders.private_files import find_private_project
 
 pytestmark = pytest.mark.timeout(400)
 
@@ -68,23 +71,6 @@ def routing(programs, network, place, tmp_path: Path) -> Iterator[Routing]:
         yield Routing(Clis(tmp_path / "clis", programs, models), place)
 
 
-def test_one_cycle_moves_from_claude_code_to_codex_to_gemini(routing):
-    """Each CLI gets the checkpoint of the one before, with the persona's limits, in one log."""
-    routing.begin(MANIFEST)
-    routing.claude.play(call("claude", "a"), Forever(refuse("claude")))
-    routing.codex.play(call("codex", "b"), Forever(refuse("codex")))
-    routing.gemini.play(call("gemini", "c"), Text("all done"))
-    started = routing.rekindle.start("run", "trades")
-    assert started.wait() == 0, started.out + started.err
-    assert routing.routes() == ["claude-code", "codex", "gemini"], started.out + started.err
-    assert routing.exits() == ["limit", "limit", "clean"]
-    assert routing.worked == "abc"
-    for model in (routing.codex, routing.gemini):
-        (opening, *_) = [one for one in model.log.main if not one.results]
-        assert MARK in opening.text
-    assert {one["cycle"] for one in routing.rekindle.events("launch.started")} == {1}
-
-
 @pytest.fixture
 def own_model(network) -> Iterator[Model]:
     """Start the model of a second account of Claude Code."""
@@ -108,17 +94,111 @@ def begin(routing, *, cycles=1, until="true", switch="true"):
     routing.begin(ACCOUNTS.format(home=home, cycles=cycles, until=until, switch=switch))
 
 
+def run(routing, code=0):
+    started = routing.rekindle.start("run", "trades")
+    assert started.wait() == code, started.out + started.err
+    return started.out + started.err
+
+
 def test_a_session_continues_on_the_next_account(accounts):
     """The session keeps its id and its turns; another CLI gets a checkpoint after that."""
     begin(accounts)
     accounts.claude.play(call("claude", "a"), Forever(refuse("claude")))
     accounts.own.play(call("claude", "b"), Forever(refuse("claude")))
     accounts.codex.play(call("codex", "c"), Text("all done"))
-    started = accounts.rekindle.start("run", "trades")
-    assert started.wait() == 0, started.out + started.err
+    said = run(accounts)
     routes = ["claude-code/work", "claude-code/own", "codex/spare"]
-    assert accounts.routes() == routes, started.out + started.err
+    assert accounts.routes() == routes, said
+    assert "the same session continues on claude-code/own" in said
+    told = accounts.rekindle("status", "trades")
+    assert "(codex/spare, because claude-code/work is blocked until" in told
     assert accounts.worked == "abc"
     first, second, third = accounts.rekindle.events("launch.started")
     assert first["session"] == second["session"] != third["session"]
     assert [one.text for one in accounts.own.log.main[0].results] != []
+
+
+def test_one_cycle_moves_from_claude_code_to_codex_to_gemini(routing):
+    """Each keeps the persona's limits and gets all items so far, and one log records the cycle."""
+    routing.begin(MANIFEST)
+    project, outside = routing.project, routing.clis.home / "outside"
+    written = {"file_path": str(project / "denied.py"), "content": "x"}
+    routing.claude.play(
+        ToolCall("Write", written),
+        shell("claude", "touch lexer.py"),
+        Forever(refuse("claude")),
+    )
+    routing.codex.play(
+        shell("codex", f"touch {outside}"),
+        shell("codex", "touch parser.py"),
+        Forever(refuse("codex")),
+    )
+    routing.gemini.play(
+        ToolCall("write_file", written),
+        shell("gemini", "touch printer.py"),
+        Text("all done"),
+    )
+    said = run(routing)
+    assert routing.routes() == ["claude-code", "codex", "gemini"], said
+    made = sorted(path.name for path in project.glob("*r.py"))
+    assert made == ["lexer.py", "parser.py", "printer.py"]
+    assert not (project / "denied.py").exists()
+    assert not outside.exists()
+    (codex,) = [one for one in routing.codex.log.main if not one.results]
+    (gemini,) = [one for one in routing.gemini.log.main if not one.results]
+    assert MARK in codex.text
+    assert "lexer.py" in codex.text
+    assert {"lexer.py", "parser.py"} <= set(gemini.text.replace("`", " ").split())
+    kinds = [one["kind"] for one in routing.rekindle.events()]
+    assert kinds.count("cycle.started") == kinds.count("cycle.ended") == 1
+    assert kinds.count("handoff.resumed") == 2
+
+
+def test_an_expired_login_moves_the_work_but_not_to_another_account_by_default(accounts):
+    """The agent does not wait for a person while another CLI can work."""
+    begin(accounts, switch="false")
+    accounts.claude.play(call("claude", "a"), Forever(anthropic.UNAUTHORIZED))
+    accounts.codex.play(call("codex", "b"), Text("all done"))
+    said = run(accounts)
+    assert accounts.routes() == ["claude-code/work", "codex/spare"], said
+    assert accounts.exits() == ["auth", "clean"]
+    assert accounts.worked == "ab"
+    assert accounts.own.log.main == []
+
+
+def test_a_person_moves_the_work_until_the_cycle_ends(accounts):
+    """The session stops between two calls, and the next cycle returns to the first route."""
+    begin(accounts, cycles=2, until="false")
+    waits = Hang(call("claude", "a"))
+    accounts.claude.play(waits, Text("done with the second cycle"))
+    accounts.codex.play(call("codex", "b"), Text("done"))
+    running = accounts.rekindle.start("run", "trades")
+    accounts.claude.log.wait_for(lambda request: request.step is waits, timeout=120)
+    said = accounts.rekindle("handoff", "trades", "--to", "codex")
+    assert "a fresh one continues on codex/spare with a checkpoint" in said
+    private = find_private_project(accounts.project).agent("trades").launch
+    accounts.rekindle.place.wait_for(lambda: any(private.glob("brake-*")) or None)
+    refused = accounts.rekindle.start("handoff", "trades", "--to", "gemini")
+    assert refused.wait() == 2
+    assert "use one of: claude-code/work, claude-code/own, codex/spare" in refused.err
+    waits.release.set()
+    assert running.wait() == 24, running.out + running.err
+    routes = ["claude-code/work", "codex/spare", "claude-code/work"]
+    assert accounts.routes() == routes, running.out + running.err
+    assert accounts.worked == "ab"
+
+
+def test_a_supervisor_that_dies_on_the_second_account_is_continued_there(accounts):
+    """The same session continues, although the first account has its transcript too."""
+    begin(accounts)
+    works = Hang(Text("never said"))
+    accounts.claude.play(call("claude", "a"), Forever(refuse("claude")))
+    accounts.own.play(call("claude", "b"), works, call("claude", "c"), Text("all done"))
+    running = accounts.rekindle.start("run", "trades")
+    accounts.own.log.wait_for(lambda request: request.step is works, timeout=120)
+    running.signal(signal.SIGKILL)
+    running.wait()
+    said = run(accounts)
+    assert accounts.routes() == ["claude-code/work", *["claude-code/own"] * 2], said
+    assert len({one["session"] for one in accounts.rekindle.events("launch.started")}) == 1
+    assert accounts.worked == "abc"

@@ -101,6 +101,10 @@ class AgentSpec(msgspec.Struct, frozen=True):
     def route(self) -> Route:
         return Route(self.harness.NAME, self.account)
 
+    def has_left(self, route: Route) -> bool:
+        """Return whether work on this route has moved to the agent's current one."""
+        return bool(self.routes) and route != self.route
+
     @property
     def marks(self) -> str:
         """Folder for the hooks' marker files. In a sandbox, the scratch folder is read-only."""

@@ -8,6 +8,7 @@ from rekindle.cli.options import (
     find_current_folder,
 )
 from rekindle.config import Project
+from rekindle.documents.manifest import AgentEntry
 from rekindle.errors import RekindleError, UsageError
 from rekindle.flows.hooks.examine_hooks import HookReport, examine_hooks
 from rekindle.flows.hooks.hook_locations import (
@@ -50,22 +51,30 @@ def _list_used(folder: Path | None) -> list[Harness]:
         agents = config.load_project(folder).manifest.agents.values() if folder else ()
     except RekindleError:
         agents = ()  # Other commands report a broken manifest.
-    names = {ALIASES.get(agent.harness, agent.harness) for agent in agents}
+    names = {name for agent in agents for name in _list_harnesses(agent)}
     there = HARNESSES.working()
     return [cli for cli in there if cli.NAME in names] or there[:1]
 
 
+def _list_harnesses(agent: AgentEntry) -> list[str]:
+    """Return the names of the CLIs that an agent may use, its own first."""
+    names = [agent.harness, *(item.use for item in agent.harnesses or ())]
+    return [ALIASES.get(name, name) for name in dict.fromkeys(names)]
+
+
 def select_agents(project: Project, harness: str | None) -> list[str]:
     """Return the agents that use `harness`, or by default all agents whose CLI has hooks."""
-    harness_of = {
-        name: ALIASES.get(agent.harness, agent.harness)
+    harnesses_of = {
+        name: _list_harnesses(agent)
         for name, agent in project.manifest.agents.items()
         if name not in project.workers
     }
     if harness:
-        return [name for name, own in harness_of.items() if own == harness]
+        return [name for name, names in harnesses_of.items() if harness in names]
     return [
-        name for name, own in harness_of.items() if (cli := HARNESSES.get(own)) and cli.HOOK_FILES
+        name
+        for name, (own, *_) in harnesses_of.items()
+        if (cli := HARNESSES.get(own)) and cli.HOOK_FILES
     ]
 
 

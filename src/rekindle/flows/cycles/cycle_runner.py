@@ -23,10 +23,11 @@ from rekindle.flows.transcripts.archive_transcripts import TranscriptArchiver
 from rekindle.flows.transcripts.carry_transcript import carry_transcript
 from rekindle.policy.exits.restart import HANDOFF_EXIT
 from rekindle.policy.exits.session_choice import ResumeSession, StartFresh
-from rekindle.policy.exits.stop_reasons import needs_checkpoint
+from rekindle.policy.exits.stop_reasons import needs_checkpoint, parse_reason
 from rekindle.policy.handoff import window_rule
 from rekindle.policy.projection.projection import Projection
 from rekindle.policy.projection.sessions import LaunchRecord
+from rekindle.policy.routes.choose_route import needs_login
 from rekindle.policy.supervision import budget
 from rekindle.policy.supervision.next_move import measure_idle_work
 from rekindle.system.files import durable_files
@@ -173,6 +174,7 @@ class CycleRunner:
         # Remove the request only after the launch is recorded, so a crash cannot lose it.
         folder.remove(fresh)
         route = str(self._agent.route) if self._agent.routes or self._agent.account else ""
+        self._notify_expired_login(tried)
         self._ports.tell(
             LaunchReport(number, origin.session, origin.resumes, origin.recovery, origin.why, route)
         )
@@ -230,6 +232,12 @@ class CycleRunner:
         with self._ports.report_trouble():
             harnesses = list(self._agent.harnesses.values()) or [self._agent.harness]
             TranscriptArchiver(self._ports.store, self._agent.name, harnesses).all()
+
+    def _notify_expired_login(self, tried: list[LaunchRecord]) -> None:
+        """Notify the operator if work has left a route that only a person can free."""
+        if tried and self._agent.has_left(tried[-1].route) and needs_login(tried[-1].exit):
+            words = f"{tried[-1].route} needs you; the work continues on {self._agent.route}"
+            self._ports.notify(parse_reason(tried[-1].exit), words)
 
     def _carry_session(self, last: LaunchRecord) -> bool:
         """Copy the last session's transcript to this account. Return whether it can continue."""

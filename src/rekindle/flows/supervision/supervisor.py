@@ -275,7 +275,7 @@ class Supervisor:
         is_last = (
             bool(attempts)
             and attempts[-1].seq > projection.run.since
-            and (not self._agent.routes or attempts[-1].route == self._agent.route)
+            and (isinstance(move, WaitUntil) or not self._agent.has_left(attempts[-1].route))
         )
         return is_last and (
             is_probe or REACTIONS[stop_reasons.find_reaction(attempts[-1].exit)].is_outside

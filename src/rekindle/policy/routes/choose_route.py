@@ -25,6 +25,11 @@ _LOGIN_EXITS = frozenset({"auth", "billing"})
 """Exits that only a person can fix. The route is tried again from time to time."""
 
 
+def needs_login(exit_kind: str) -> bool:
+    """Return whether only a person can fix the cause of an exit, by logging in or paying."""
+    return exit_kind in _LOGIN_EXITS
+
+
 class RouteBlock(msgspec.Struct, frozen=True):
     """Why no work can start on a route, and until when."""
 
@@ -35,7 +40,7 @@ class RouteBlock(msgspec.Struct, frozen=True):
 
     @property
     def needs_person(self) -> bool:
-        return self.why in _LOGIN_EXITS
+        return needs_login(self.why)
 
 
 class RouteChoice(msgspec.Struct, frozen=True):

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import msgspec
 
 from rekindle.policy.exits import session_choice, stop_reasons
-from rekindle.policy.exits.restart import EnterSafeMode, WaitUntil
+from rekindle.policy.exits.restart import EnterSafeMode, StopRun, WaitUntil
 from rekindle.policy.exits.session_choice import ResumeSession, StartFresh
 from rekindle.policy.projection.sessions import NOT_IN_LOG, LaunchRecord
 from rekindle.policy.routes.choose_route import RouteChoice
@@ -39,8 +39,10 @@ class RoutePath(msgspec.Struct, frozen=True):
         is_same_cli = self.last.harness == self.choice.route.harness
         return not (self.can_carry and is_same_cli and self.last.session)
 
-    def decide_hold(self) -> WaitUntil | EnterSafeMode | None:
+    def decide_hold(self, *, waits: bool = True) -> WaitUntil | EnterSafeMode | StopRun | None:
         """Return the decision that prevents a start on the chosen route, or None.
+
+        Without `waits`, the run ends at a usage limit.
 
         If the work stays on its route, the restart policy decides about the exit of its last
         launch.
@@ -49,6 +51,8 @@ class RoutePath(msgspec.Struct, frozen=True):
             return None
         if self.is_moving and self.choice.is_stuck:
             return EnterSafeMode(self.choice.wait.why)
+        if self.is_moving and self.choice.wait.why == "limit" and not waits:
+            return StopRun("limit")
         return self.choice.wait if self.is_moving or self.choice.wait.after <= 0 else None
 
     def select(self, launches: Sequence[LaunchRecord]) -> Sequence[LaunchRecord]:

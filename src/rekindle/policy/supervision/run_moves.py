@@ -220,7 +220,7 @@ def decide_next_move(  # noqa: PLR0911 - one return per deciding fact
     recent = [launch for launch in launches if not run.is_overruled(launch)]
     last = launches[-1] if launches else None
     path = RoutePath(choice, last, can_carry=carries)
-    verdict = path.decide_hold() or restart.decide_restart(
+    verdict = path.decide_hold(waits=runtime.limits.wait) or restart.decide_restart(
         path.select(recent),
         now=now,
         runtime=runtime,

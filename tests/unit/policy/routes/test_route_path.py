@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from rekindle.documents.launches.route import Route
-from rekindle.policy.exits.restart import EnterSafeMode, WaitUntil
+from rekindle.policy.exits.restart import EnterSafeMode, StopRun, WaitUntil
 from rekindle.policy.exits.session_choice import ResumeSession, StartFresh
 from rekindle.policy.projection.sessions import NOT_IN_LOG, LaunchRecord
 from rekindle.policy.routes.choose_route import RouteBlock, RouteChoice
@@ -94,6 +94,13 @@ def test_the_wait_is_that_of_the_chosen_route():
     assert decide(RouteChoice(WORK, WaitUntil(LATER, "limit", 5)), LAST) == WaitUntil(
         LATER, "limit", 5
     )
+
+
+def test_a_run_that_does_not_wait_ends_if_all_routes_are_limited():
+    """`limits: {wait: false}` applies to the chosen route as to a single one."""
+    path = RoutePath(RouteChoice(CODEX, WaitUntil(LATER, "limit", 3)), LAST)
+    assert path.decide_hold(waits=False) == StopRun("limit")
+    assert RoutePath(RouteChoice(CODEX), LAST).decide_hold(waits=False) is None
 
 
 def test_a_hold_applies_before_the_first_launch_too():

@@ -1,0 +1,91 @@
+"""An agent's routes and accounts, and the checks of them before a start."""
+
+import pytest
+
+from rekindle.config import make_project
+from rekindle.documents.launches.route import Route
+from rekindle.errors import AgentError, ManifestError
+from rekindle.wiring import agent_routes
+from rekindle.wiring.open_store import HARNESSES
+from rekindle.wiring.starting.routed_agent import find_unusable_routes
+
+TEXT = """\
+version: 1
+agents:
+  a:
+    harness: [claude-code, {{use: codex, persona: other, command: ["sh"]}}]
+    accounts: [{named}]
+    command: ["sh"]
+accounts:
+  work: {{harness: claude-code, config_dir: {folder}}}
+  own: {{harness: claude-code, config_dir: ~/own}}
+  spare: {{harness: gemini, config_dir: ~/spare}}
+runtime: {{accounts: {{switch: true}}}}
+personas:
+  other: {{permissions: {{allowed_tools: {tools}}}}}
+"""
+OURS = {"PATH": "/bin", "ANTHROPIC_API_KEY": "k", "ANTHROPIC_BASE_URL": "u", "HOME": "/home/x"}
+
+
+def make(tmp_path, named="work, own", folder="~/work", tools="[Bash]"):
+    project = tmp_path / "project"
+    project.mkdir(exist_ok=True)
+    (project / "PROMPT.md").write_text("# Task\nDo it.\n")
+    return make_project(project, TEXT.format(named=named, folder=folder, tools=tools))
+
+
+def test_each_route_is_an_agent_of_its_own(tmp_path):
+    """It has the CLI, the persona, the program and the account of the route."""
+    project = make(tmp_path)
+    routes = agent_routes.find_routes(project, "a")
+    assert [str(route) for route in routes] == ["claude-code/work", "claude-code/own", "codex"]
+    entry = agent_routes.with_route(project, "a", routes[1]).manifest.agents["a"]
+    assert (entry.harness, entry.persona, entry.accounts) == ("claude-code", None, ["own"])
+    entry = agent_routes.with_route(project, "a", Route("codex")).manifest.agents["a"]
+    assert (entry.harness, entry.persona, entry.accounts) == ("codex", "other", None)
+    assert entry.harnesses is None
+
+
+def test_an_account_replaces_keys(tmp_path):
+    """The CLI would prefer a key to the login in the folder; other variables stay."""
+    project, claude = make(tmp_path, folder="/srv/work"), HARNESSES["claude-code"]
+    given = agent_routes.select_account(project, "a", claude, OURS)
+    assert given["CLAUDE_CONFIG_DIR"] == "/srv/work"
+    assert "ANTHROPIC_API_KEY" not in given
+    assert given["ANTHROPIC_BASE_URL"] == "u"
+    codex = HARNESSES["codex"]
+    assert agent_routes.select_account(project, "a", codex, OURS) == OURS
+
+
+@pytest.mark.parametrize(
+    ("named", "words"),
+    [
+        ("work, gone", "there is no account named 'gone'"),
+        ("work, spare", "account spare belongs to gemini, which it does not use"),
+    ],
+)
+def test_unusable_names_are_refused(tmp_path, named, words):
+    """The message names the account and what to change."""
+    with pytest.raises(ManifestError, match=words):
+        agent_routes.check_accounts(make(tmp_path, named), "a")
+
+
+def test_the_folder_must_exist_outside_the_project(tmp_path):
+    """An agent must not change its own login, and a login must be there."""
+    with pytest.raises(AgentError, match="does not exist") as missing:
+        agent_routes.check_account_folder(make(tmp_path, folder=tmp_path / "gone"), "a")
+    assert f"CLAUDE_CONFIG_DIR={tmp_path / 'gone'} claude" in (missing.value.hint or "")
+    for inside in (tmp_path / "project", tmp_path / "project/login", "login"):
+        with pytest.raises(ManifestError, match="outside the project"):
+            agent_routes.check_account_folder(make(tmp_path, folder=inside), "a")
+    (tmp_path / "there").mkdir()
+    agent_routes.check_account_folder(make(tmp_path, folder=tmp_path / "there"), "a")
+
+
+def test_a_route_that_cannot_enforce_its_persona_is_not_used(tmp_path):
+    """The reason is that of a start with this route alone."""
+    project = make(tmp_path, tools='["Bash(git *)"]')
+    found = dict(find_unusable_routes(project, "a", on_this_host=False))
+    assert list(found) == [Route("codex")]
+    assert "Bash(git *)" in str(found[Route("codex")])
+    assert not dict(find_unusable_routes(make(tmp_path), "a", on_this_host=False))
