@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from rekindle import plugins
+from rekindle.ports import Harness
 from rekindle.testing.recordings import Recording, load_recordings
 
 COLUMNS = {
@@ -22,9 +24,13 @@ ABOUT = """\
 ## Agents that speak the Agent Client Protocol
 
 Each of these agents was installed from its registry at the given version, and recorded behind the
-bridge. The table shows what the agent itself reports in each case. `end_turn` is the protocol's
-word for a finished turn, but some agents also use it if the model refused every request. To record
-them again, run `just record acp:opencode`, and similarly for the other agents.
+bridge. The table shows the exit that Rekindle sees in each case, and what the agent itself reports.
+`end_turn` is the protocol's word for a finished turn, but some agents also use it if the model
+refused every request. To record them again, run `just record acp:opencode`, and similarly for the
+other agents.
+
+Kimi Code does not say why its turn ended, so Rekindle treats a usage limit as an overload. It also
+stores a turn only some time after a tool has started: killed at once, it resumes without that turn.
 """
 
 
@@ -34,8 +40,10 @@ def table(folder: Path) -> list[str]:
     rows = [ABOUT, f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
     for one in sorted(folder.iterdir()):
         cases = {recording.name: recording for recording in load_recordings(one)}
-        cells = [one.name.replace("-", " ", 1), _tell_asking(cases), _list_reports(cases["tool"])]
-        cells += [_show(cases[case]) for case in COLUMNS.values()]
+        agent, _, version = one.name.partition("-")
+        harness = plugins.Harnesses()[agent]
+        cells = [f"`{agent}` {version}", _tell_asking(cases), _list_reports(cases["tool"])]
+        cells += [_show(cases[case], harness) for case in COLUMNS.values()]
         rows.append(f"| {' | '.join(cells)} |")
     return rows
 
@@ -57,18 +65,18 @@ def _list_reports(recording: Recording) -> str:
     return ", ".join(reports) or "nothing"
 
 
-def _show(recording: Recording) -> str:
-    """Return how a turn ended, and how its session was resumed."""
+def _show(recording: Recording, harness: Harness) -> str:
+    """Return the exit of a launch, and what the agent itself reported."""
+    kind = recording.exit(harness).kind
     lines = {line["type"]: line for line in _parse(recording)}
     ended = lines.get("ended")
     if ended is None:
-        return "killed"
+        return kind
     if error := ended.get("error"):
-        return f"error {error['code']}"
-    how = f" after `session/{lines['opened']['how']}`" if recording.resumes else ""
-    if ended["calls"] or "all done" in ended["closing"]:
-        return f"`{ended['stop']}`{how}"
-    return f"`{ended['stop']}`, " + ("error as text" if ended["spoke"] else "no text")
+        return f"{kind}: error {error['code']}"
+    if kind == "clean":
+        return f"{kind}: `session/{lines['opened']['how']}`" if recording.resumes else kind
+    return f"{kind}: `{ended['stop']}`, " + ("error as text" if ended["spoke"] else "no text")
 
 
 def _parse(recording: Recording) -> list[dict[str, Any]]:
