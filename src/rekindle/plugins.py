@@ -66,6 +66,10 @@ class Harnesses(Mapping[str, Harness]):
         known = canonical in BUILT_IN or canonical in ACP_PRESETS
         return known or canonical in self._find_plugins
 
+    def list_names(self) -> str:
+        """Return the names that a manifest can use, as a list for people."""
+        return ", ".join((*self, *ACP_PRESETS))
+
     def working(self) -> list[Harness]:
         """Return the harnesses that can be loaded. A broken harness is reported when it is used."""
         harnesses = []

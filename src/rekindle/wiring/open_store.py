@@ -44,7 +44,7 @@ def find_harness(project: Project, name: str) -> Harness:
         raise ManifestError(
             f"agent {name}: there is no harness named {harness!r}",
             line=project.marked.line(("agents", name, "harness")),
-            hint=f"use one of: {', '.join(HARNESSES)}",
+            hint=f"use one of: {HARNESSES.list_names()}",
         )
     return HARNESSES[harness]
 

@@ -301,7 +301,7 @@ def _require_harness(name: str) -> str:
     if chosen not in HARNESSES:
         raise UsageError(
             f"there is no harness named {to_one_line(chosen)!r}",
-            hint=f"use one of: {', '.join(HARNESSES)}",
+            hint=f"use one of: {HARNESSES.list_names()}",
         )
     return chosen
 

@@ -46,6 +46,7 @@ def test_each_preset_is_a_harness_of_its_own():
         assert name == harnesses[name].NAME
         assert find_program(harnesses[name]) == preset.command[0]
     assert not set(ACP_PRESETS) & set(harnesses)
+    assert {"acp", "claude-code", "kimi"} < set(harnesses.list_names().split(", "))
 
 
 def test_the_bridge_starts_the_agent_and_not_a_file_of_the_workspace():
