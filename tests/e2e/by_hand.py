@@ -2,6 +2,7 @@
 
 import json
 import sys
+from pathlib import Path
 from typing import Any
 
 from e2e.sandbox import Rekindle
@@ -79,18 +80,25 @@ class ByHand:
     def wait_for(self, found: Any) -> Any:
         return self.place.wait_for(found, 120)
 
+    def transcripts(self) -> str:
+        """Return all that the CLI has stored of its sessions."""
+        return "".join(path.read_text() for path in self._list_transcripts())
+
     def sessions(self) -> list[str]:
         """Return the ids of all sessions that the CLI has stored."""
+        paths = self._list_transcripts()
+        if self.name == "gemini":
+            return [json.loads(path.read_text().splitlines()[0])["sessionId"] for path in paths]
+        return [path.stem[-36:] for path in paths]
+
+    def _list_transcripts(self) -> list[Path]:
         folder = self.cli.home / KINDS[self.name].folder
         pattern = {
             "claude-code": "projects/*/*.jsonl",
             "codex": "sessions/*/*/*/rollout-*.jsonl",
             "gemini": "tmp/*/chats/session-*.jsonl",
         }[self.name]
-        paths = sorted(folder.glob(pattern))
-        if self.name == "gemini":
-            return [json.loads(path.read_text().splitlines()[0])["sessionId"] for path in paths]
-        return [path.stem[-36:] for path in paths]
+        return sorted(folder.glob(pattern))
 
     def launches(self) -> list[dict[str, Any]]:
         return self.rekindle.events("launch.started")

@@ -36,7 +36,7 @@ def test_an_idle_session_is_closed_and_continued(person):
     """The CLI exits, and the same session gets its earlier turns and the rules of the agent."""
     person.model.play(Forever(Text("badger")))
     terminal = person.sit(PROMPT)
-    person.wait_for(lambda: "badger" in terminal.out or None)
+    person.wait_for(lambda: "badger" in person.transcripts() or None)
     (session,) = person.sessions()
     kept = keep(person)
     assert_continued(person, kept, session)
