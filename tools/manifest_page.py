@@ -109,6 +109,7 @@ agents:
     env: {GH_TOKEN: $GH_TOKEN, LOG_LEVEL: debug}
     keep: ["postgres -D *", "node */vite*"]
     may_control: false
+    priority: high
     every:
       {cron: "0 6 * * 1-5", zone: Europe/Zurich, jitter: 10m, missed: run, overlap: skip}
   words:
@@ -159,7 +160,13 @@ personas:
         "[Continue on another CLI or account](../guides/accounts.md).",
         """\
 accounts:
-  work: {harness: claude-code, config_dir: ~/claude-work}
+  work:
+    harness: claude-code
+    config_dir: ~/claude-work
+    quota:
+      reserve: 30%
+      per_day: {usd: 20, tokens: 20000000}
+      per_month: {usd: 300, tokens: 500000000}
   own: {harness: claude-code, config_dir: ~/claude-own}
 """,
     ),
@@ -173,6 +180,18 @@ accounts:
 prices:
   gpt-5: {input: 1.25, output: 10, cached: 0.125, cache_write: 1.25}
   default: {input: 3, output: 15}
+""",
+    ),
+    Part(
+        "quota",
+        "quota",
+        "These keys control how the agents share a quota with you and with each other. See [the "
+        "guide](../guides/quota.md).",
+        """\
+quota:
+  reserve: 20%
+  per_day: {usd: 20, tokens: 20000000}
+  per_month: {usd: 300, tokens: 500000000}
 """,
     ),
     Part(

@@ -70,3 +70,22 @@ def test_claude_code_reports_its_quota(claude, place, model):
 def test_codex_reports_its_quota(codex, place, openai_model):
     openai_model.headers |= CODEX
     check(HandingCodex(codex, place, openai_model).begin(90), "codex")
+
+
+def test_claude_code_stops_at_the_reserve_and_waits_for_the_reset(claude, place, model):
+    """The tool call in progress is finished, and nothing is started until the reset."""
+    handing = HandingClaude(claude, place, model)
+    handing.MORE = SUBSCRIBED
+    model.headers |= CLAUDE | {"anthropic-ratelimit-unified-5h-utilization": "0.81"}
+    handing.begin(90)
+    manifest = handing.project / "rekindle.yaml"
+    manifest.write_text(f"{manifest.read_text()}quota: {{reserve: 20%}}\n")
+    model.play(handing.call(1, seconds=5.0), handing.call(2), Text("all done"))
+    handing.run("--once", code=23)
+    handing.assert_nothing_cut(1)
+    [ended] = handing.rekindle.events("launch.ended")
+    assert (ended["exit"], ended["resets_at"]) == ("limit", RESET + 1)
+    assert ended["words"] == "5 hours 81 % used; the rest is kept in reserve (20 %)"
+    before = len(model.log.main)
+    assert "waiting" in handing.run("--once", code=23)
+    assert len(model.log.main) == before

@@ -18,6 +18,7 @@ from rekindle.documents.manifest_pipelines import (
     refuse_misplaced_keys,
     to_mapping,
 )
+from rekindle.documents.manifest_quota import PriorityKey, QuotaKey
 from rekindle.documents.manifest_routes import (
     AccountEntry,
     HarnessEntry,
@@ -193,6 +194,7 @@ class AgentEntry(msgspec.Struct, frozen=True):
     ) = None
     harnesses: list[HarnessEntry] | None = None
     """The list in `harness:`, if it is one. `harness` then is the first name in it."""
+    priority: PriorityKey = None
 
 
 class Permissions(msgspec.Struct, frozen=True):
@@ -276,6 +278,7 @@ class Manifest(msgspec.Struct, frozen=True):
     redact: RedactEntry = RedactEntry()
     prices: dict[str, ModelPrice] = {}
     accounts: dict[str, AccountEntry] = {}
+    quota: QuotaKey = None
     notify: Annotated[
         list[str],
         _doc(

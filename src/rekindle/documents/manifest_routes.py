@@ -6,6 +6,7 @@ import msgspec
 
 from rekindle.documents.manifest_keys import CommandLine
 from rekindle.documents.manifest_pipelines import to_mapping
+from rekindle.documents.manifest_quota import QuotaKeys
 from rekindle.errors import ManifestError
 from rekindle.formats.validation import describe_key as _doc
 from rekindle.formats.yaml_lines import KeyPath, MarkedData
@@ -37,6 +38,10 @@ class AccountEntry(msgspec.Struct, frozen=True):
             min_length=1,
         ),
     ]
+    quota: Annotated[
+        QuotaKeys | None,
+        _doc("How agents share the account, in addition to the project's `quota:`."),
+    ] = None
 
 
 def split_harness_lists(marked: MarkedData) -> list[KeyPath]:

@@ -17,9 +17,11 @@ from rekindle.documents.manifest_keys import Budget
 from rekindle.errors import RekindleError
 from rekindle.policy.exits.stop_reasons import StopReason
 from rekindle.policy.operator.notification_kinds import NotificationKind
+from rekindle.policy.quota.pacing import QuotaHold
 from rekindle.policy.sandbox.mounts import SandboxPaths
 from rekindle.policy.sandbox.profile import SandboxProfile
 from rekindle.policy.settings.runtime_settings import FOLD_EVERY_SECONDS, Settings
+from rekindle.policy.supervision.budget import RunSpending
 from rekindle.policy.supervision.list_prices import PriceList
 from rekindle.ports import Harness, Processes
 from rekindle.stores.files import FileStore
@@ -318,6 +320,16 @@ class SupervisorPorts(msgspec.Struct, frozen=True):
     """Returns a value that changes whenever the result of `unaccepted` may change."""
     note_quota: Callable[[Route, Sequence[QuotaWindow]], bool] = lambda route, windows: False  # noqa: ARG005 - stores nothing
     """Stores the quota that the CLI reported for a route. Returns whether it has changed."""
+    note_spending: Callable[[Route, int, RunSpending, bool], None] = lambda *_: None
+    """Stores a run's spending for the caps of all agents.
+
+    The arguments are the route, the log position of the run's start, the run's spending, and
+    whether a launch is running.
+    """
+    route_hold: Callable[[Route], datetime | None] = lambda route: None  # noqa: ARG005 - no hold
+    """Returns the time before which no launch may start on a route, or None."""
+    route_stop: Callable[[Route], QuotaHold | None] = lambda route: None  # noqa: ARG005 - no stop
+    """Returns why a launch on a route must stop between two turns, or None."""
     renewed: Callable[[], AgentSpec | None] = lambda: None
     """Returns the agent with its current settings, or None if they are unchanged."""
     open_route: Callable[[Route], AgentSpec | None] = lambda _: None

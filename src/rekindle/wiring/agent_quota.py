@@ -1,36 +1,136 @@
-"""Find the accounts that agents use, and store their quota."""
+"""Find the accounts that agents use, store their quota, and decide when an agent may use it."""
 
 import os
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
+
+import msgspec
 
 from rekindle.config import Project
+from rekindle.documents.agent_ledger import AgentLedger
 from rekindle.documents.launches.quota_windows import QuotaWindow
 from rekindle.documents.launches.route import Route
-from rekindle.stores.folders.quota_files import AccountFiles
+from rekindle.documents.manifest_quota import QuotaKeys
+from rekindle.plugins import ALIASES
+from rekindle.policy.quota.ledger_entries import add_spending
+from rekindle.policy.quota.pacing import (
+    QuotaHold,
+    find_last_part_hold,
+    find_pace_hold,
+    find_reserve_hold,
+)
+from rekindle.policy.quota.spend_caps import find_cap_hold
+from rekindle.policy.routes.list_routes import list_routes
+from rekindle.policy.supervision.budget import RunSpending
+from rekindle.stores.folders.quota_files import AccountFiles, list_ledgers
 from rekindle.system import clock
+from rekindle.thresholds.quota_limits import LEDGER_SECONDS
 from rekindle.wiring.agent_routes import find_routes, select_account, with_route
-from rekindle.wiring.open_store import HARNESSES, find_harness
+from rekindle.wiring.open_store import HARNESSES
 
 
 class AgentQuota:
-    """The quota of one agent's accounts."""
+    """The quota of one agent's accounts. Only the agent's supervisor writes its ledgers."""
 
     def __init__(self, project: Project, name: str) -> None:
         self._project, self._name = project, name
+        priority = project.manifest.agents[name].priority or "normal"
+        self._default = AgentLedger(str(project.path), name, priority)
+        self._written: dict[str, AgentLedger] = {}
+        """The agent's ledgers as last written, by account."""
 
     def note_quota(self, route: Route, windows: Sequence[QuotaWindow]) -> bool:
         """Store the quota that a CLI reported. Return whether it has changed."""
-        return self.find_account(route).note_windows(windows, self._read_clock())
+        return self.find_account(route).note_windows(windows, clock.read_clock())
+
+    def note_spending(self, route: Route, run: int, spent: RunSpending, is_working: bool) -> None:  # noqa: FBT001 - a port
+        """Store what a run has spent so far, and whether the agent works.
+
+        `run` is the log position of the run's start. Nothing is stored without a `quota:`.
+        """
+        if not self._is_shared(route):
+            return
+        now, account = clock.read_clock(), self.find_account(route)
+        before = self._written.get(account.name, self._default)
+        is_recent = before.asked_at and now - before.asked_at < timedelta(seconds=LEDGER_SECONDS)
+        is_same = (before.run_usd, before.run_tokens) == (spent.usd, spent.tokens)
+        if is_recent and before.is_working == is_working and (is_working or is_same):
+            return
+        ledger = self._continue_run(account.read_ledger(self._default), run)
+        ledger = add_spending(ledger, run, spent, now)
+        self._write(account, ledger, asked_at=now, is_working=is_working, waits=False)
+
+    def _write(self, account: AccountFiles, ledger: AgentLedger, **changes: Any) -> None:
+        self._written[account.name] = ledger = msgspec.structs.replace(ledger, **changes)
+        account.write_ledger(ledger)
+
+    def _continue_run(self, ledger: AgentLedger, run: int) -> AgentLedger:
+        """Return the ledger with the run's total, which may include work with other accounts."""
+        same = [
+            each
+            for each in list_ledgers()
+            if (each.project, each.agent, each.run) == (ledger.project, ledger.agent, run)
+        ]
+        usd = max((each.run_usd for each in same), default=0.0)
+        tokens = max((each.run_tokens for each in same), default=0)
+        return msgspec.structs.replace(ledger, run=run, run_usd=usd, run_tokens=tokens)
+
+    def find_hold(self, route: Route) -> datetime | None:
+        """Return the time before which no launch of the agent may start on a route, or None."""
+        stop, pace = self.find_stop(route), None
+        reserve = self._find_reserve(route)
+        if reserve is not None:
+            account, now = self.find_account(route), clock.read_clock()
+            own, others = self._read_ledgers(account)
+            pace = find_pace_hold(account.read_windows().windows, reserve, own, others, now)
+            waits = pace is not None and stop is None
+            if waits or own.waits:
+                self._write(account, own, asked_at=now, is_working=False, waits=waits)
+        return max((hold.until for hold in (stop, pace) if hold), default=None)
+
+    def find_stop(self, route: Route) -> QuotaHold | None:
+        """Return why an agent must stop between two turns, or None."""
+        now, account = clock.read_clock(), self.find_account(route)
+        keys, project = self._find_account_keys(route), self._project.manifest.quota or QuotaKeys()
+        holds: list[QuotaHold | None] = []
+        reserve = self._find_reserve(route)
+        if reserve is not None:
+            windows, (own, others) = account.read_windows().windows, self._read_ledgers(account)
+            holds.append(find_reserve_hold(windows, reserve, [own, *others], now))
+            holds.append(find_last_part_hold(windows, reserve, own, others, now))
+        if keys.has_caps or project.has_caps:
+            local = now.astimezone(clock.find_zone())
+            mine = [each for each in list_ledgers() if each.project == self._default.project]
+            holds.append(find_cap_hold(project, mine, local, "cap of the project"))
+            ledgers = account.read_ledgers()
+            holds.append(find_cap_hold(keys, ledgers, local, "cap of the account"))
+        return max((hold for hold in holds if hold), key=lambda each: each.until, default=None)
+
+    def _read_ledgers(self, account: AccountFiles) -> tuple[AgentLedger, list[AgentLedger]]:
+        """Return the agent's own ledger for an account, and those of all other agents."""
+        own = account.read_ledger(self._default)
+        name = (own.project, own.agent)
+        others = [each for each in account.read_ledgers() if (each.project, each.agent) != name]
+        return own, others
 
     def find_account(self, route: Route) -> AccountFiles:
         """Return the files of a route's account."""
         return AccountFiles(route.harness, find_config_folder(self._project, self._name, route))
 
-    @staticmethod
-    def _read_clock() -> datetime:
-        return clock.read_clock()
+    def _is_shared(self, route: Route) -> bool:
+        project = self._project.manifest.quota
+        return project is not None or self._find_account_keys(route) != QuotaKeys()
+
+    def _find_reserve(self, route: Route) -> float | None:
+        own = self._find_account_keys(route).reserve_percent
+        project = self._project.manifest.quota or QuotaKeys()
+        return own if own is not None else project.reserve_percent
+
+    def _find_account_keys(self, route: Route) -> QuotaKeys:
+        account = self._project.manifest.accounts.get(route.account)
+        return (account.quota if account else None) or QuotaKeys()
 
 
 def list_accounts(project: Project, names: Sequence[str]) -> dict[str, tuple[Route, AccountFiles]]:
@@ -50,9 +150,12 @@ def find_config_folder(project: Project, name: str, route: Route) -> str:
 
     It depends on the variables that the CLI itself uses, such as CLAUDE_CONFIG_DIR.
     """
-    routed = with_route(project, name, route)
-    harness = find_harness(routed, name)
-    if harness.HOOK_FILES is None:
+    plans = list_routes(project.manifest, name, ALIASES, switches=True)
+    is_own = any(plan.route == route for plan in plans)
+    # A reviewer may use a CLI that is not one of the agent's routes.
+    routed = with_route(project, name, route) if is_own else project
+    harness = HARNESSES.get(route.harness)
+    if harness is None or harness.HOOK_FILES is None:
         return ""
     own = project.manifest.agents[name].env or {}
     variables = {key: os.path.expandvars(value) for key, value in own.items()}

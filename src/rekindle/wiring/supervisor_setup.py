@@ -237,6 +237,9 @@ def _make_ports(
         head=GitStatus(agent.folder).head,
         work=GitStatus(agent.folder).fingerprint,
         note_quota=quota.note_quota,
+        note_spending=quota.note_spending,
+        route_hold=quota.find_hold,
+        route_stop=quota.find_stop,
         signs=lambda head, since: read_work_signs(agent.folder, head, since),
         windows=lambda: measure_windows(agent, HostProcesses(), stops),
     )

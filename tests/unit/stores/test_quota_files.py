@@ -4,8 +4,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from rekindle.documents.agent_ledger import AgentLedger, HourSpending
 from rekindle.documents.launches.quota_windows import QuotaWindow
-from rekindle.stores.folders.quota_files import AccountFiles
+from rekindle.stores.folders.quota_files import AccountFiles, list_ledgers
 from rekindle.system.files import user_folder
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -49,3 +50,24 @@ def test_a_damaged_file_counts_as_missing(text):
 
 def test_a_name_from_a_plugin_stays_inside_the_folder(folder):
     assert AccountFiles("../../x", "/a").path.parent == folder / "quota"
+
+
+def test_each_agent_has_one_ledger_for_each_account():
+    first, second = AccountFiles("codex", "/a"), AccountFiles("codex", "/b")
+    agents = [AgentLedger("/p", "x"), AgentLedger("/q", "x", hours={5: HourSpending(1.0, 7)})]
+    for ledger in agents:
+        first.write_ledger(ledger)
+    second.write_ledger(agents[0])
+    assert sorted(first.read_ledgers(), key=str) == sorted(agents, key=str)
+    assert len(list_ledgers()) == 3
+    assert first.read_ledger(AgentLedger("/q", "x", "high")).hours == agents[1].hours
+    assert first.read_ledger(AgentLedger("/q", "x", "high")).priority == "high"
+
+
+def test_a_damaged_ledger_counts_as_missing():
+    account = AccountFiles("codex", "/a")
+    account.write_ledger(AgentLedger("/p", "x"))
+    [path] = (account.path / "agents").iterdir()
+    path.write_bytes(b"{")
+    assert account.read_ledgers() == list_ledgers() == []
+    assert account.read_ledger(AgentLedger("/p", "y")) == AgentLedger("/p", "y")

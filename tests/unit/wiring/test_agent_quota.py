@@ -1,10 +1,19 @@
 """An account is a CLI with one configuration folder, which the agent's variables name."""
 
+from datetime import timedelta
+
 import pytest
 
 from rekindle import config
+from rekindle.documents.launches.quota_windows import QuotaWindow
 from rekindle.documents.launches.route import Route
-from rekindle.wiring.agent_quota import find_config_folder
+from rekindle.policy.supervision.budget import RunSpending
+from rekindle.system import clock as system_clock
+from rekindle.system.files import user_folder
+from rekindle.wiring.agent_quota import AgentQuota, find_config_folder
+
+ROUTE = Route("codex")
+WORK = Route("codex", "work")
 
 
 @pytest.fixture
@@ -34,5 +43,105 @@ def test_the_folder_is_in_the_home_by_default(project, tmp_path, monkeypatch):
     assert find_config_folder(project, "own", Route("codex")) == str(tmp_path / ".codex")
 
 
+def test_the_cli_of_a_reviewer_uses_its_own_folder(project, tmp_path, monkeypatch):
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "claude"))
+    assert find_config_folder(project, "own", Route("claude-code")) == str(tmp_path / "claude")
+
+
 def test_a_plain_program_has_no_folder(project):
     assert find_config_folder(project, "plain", Route("command")) == ""
+
+
+@pytest.fixture
+def quota(tmp_path, monkeypatch, clock):
+    """Return a function that makes an agent's quota, in a project with this `quota:`."""
+    monkeypatch.setattr(system_clock, "read_clock", clock)
+    monkeypatch.setattr(user_folder, "find_user_folder", lambda: tmp_path / "user")
+    monkeypatch.setenv("CODEX_HOME", str(tmp_path / "codex"))
+    monkeypatch.setenv("TZ", "UTC")
+
+    def make(name="a", keys="", own="", place="project"):
+        folder = tmp_path / place
+        folder.mkdir(exist_ok=True)
+        agents = "a: {harness: codex, accounts: [work, home]}, b: {harness: codex}"
+        accounts = ", ".join(
+            f"{each}: {{harness: codex, config_dir: {tmp_path / each}{own}}}"
+            for each in ("work", "home")
+        )
+        (folder / "rekindle.yaml").write_text(
+            f"version: 1\nagents: {{{agents}, c: {{harness: codex}}}}\n"
+            f"accounts: {{{accounts}}}\n{keys}"
+        )
+        return AgentQuota(config.load_project(folder), name)
+
+    return make
+
+
+def week(clock, used):
+    return [QuotaWindow("7 days", used, clock() + timedelta(days=3), 10080)]
+
+
+def spend(quota, usd, route=ROUTE, run=1):
+    quota.note_spending(route, run, RunSpending(usd=usd), is_working=False)
+
+
+def test_an_agent_is_held_at_the_reserve(quota, clock):
+    paced = quota("b", "quota: {reserve: 20%}\n")
+    assert paced.find_hold(ROUTE) is None
+    paced.note_quota(ROUTE, week(clock, 81.0))
+    assert paced.find_hold(ROUTE) == clock() + timedelta(days=3)
+    assert paced.find_stop(ROUTE).words.startswith("7 days 81 % used")
+
+
+def test_without_a_quota_nothing_is_held_or_written(quota, clock, tmp_path):
+    free = quota("b")
+    free.note_quota(ROUTE, week(clock, 99.0))
+    spend(free, 100.0)
+    assert free.find_hold(ROUTE) is free.find_stop(ROUTE) is None
+    assert not [*(tmp_path / "user").rglob("agents")]
+
+
+def test_agents_of_a_project_share_its_cap(quota, clock):
+    keys = "quota: {per_day: {usd: 20}}\n"
+    first, second = quota("a", keys), quota("b", keys)
+    spend(first, 12.0, WORK)
+    spend(second, 7.0)
+    assert second.find_stop(ROUTE) is None
+    clock.forward(seconds=120)
+    spend(second, 8.0)
+    assert first.find_stop(WORK).words == "cap of the project for today: $20.00 of $20 spent"
+    assert quota("b", keys, place="other").find_stop(ROUTE) is None
+
+
+def test_an_account_has_its_own_reserve_and_caps_over_all_projects(quota, clock):
+    own = ", quota: {reserve: 50%, per_month: {usd: 9}}"
+    first, second = quota("a", own=own), quota("a", own=own, place="other")
+    first.note_quota(WORK, week(clock, 60.0))
+    assert second.find_stop(WORK).words.endswith("in reserve (50 %)")
+    spend(first, 5.0, WORK)
+    spend(second, 4.0, WORK)
+    assert "cap of the account for this month" in first.find_stop(WORK).words
+
+
+def test_work_on_one_account_does_not_count_on_another(quota, clock):
+    """A run's total includes the work on all of its accounts."""
+    keys = "quota: {per_day: {usd: 20}}\n"
+    agent = quota("a", keys)
+    spend(agent, 8.0, WORK)
+    clock.forward(seconds=120)
+    spend(agent, 11.0, Route("codex", "home"))
+    both = [agent.find_account(WORK), agent.find_account(Route("codex", "home"))]
+    sums = [sum(hour.usd for hour in each.read_ledgers()[0].hours.values()) for each in both]
+    assert sums == [8.0, 3.0]
+
+
+def test_an_agent_that_waits_for_its_share_tells_the_others(quota, clock):
+    keys = "quota: {reserve: 20%}\n"
+    ahead, behind = quota("b", keys), quota("c", keys)
+    account = ahead.find_account(ROUTE)
+    spend(ahead, 9.0)
+    spend(behind, 1.0)
+    ahead.note_quota(ROUTE, week(clock, 70.0))
+    assert ahead.find_hold(ROUTE) is not None
+    assert behind.find_hold(ROUTE) is None
+    assert {each.agent: each.waits for each in account.read_ledgers()} == {"b": True, "c": False}

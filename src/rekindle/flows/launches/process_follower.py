@@ -111,8 +111,7 @@ class ProcessFollower:
         waits = self._gauge.can_stop and not self._gauge.stops_itself
         waits = waits or self.desk.is_used
         tick = HELD_TICK_SECONDS if waits and not self._agent.stays else TICK_SECONDS
-        # Close the stream explicitly. Otherwise a traceback could keep the process, and with it the
-        # user's terminal, alive.
+        # Otherwise a traceback could keep the process, and with it the user's terminal, alive.
         with closing(self._child.follow(tick)) as lines:
             self._follow_lines(lines)
         self._reporter.report_calls()
@@ -175,9 +174,8 @@ class ProcessFollower:
             if not self._gauge.take():
                 return
             self.was_stopped = True
-            self._end_process(
-                LaunchExit("handoff", self._gauge.words()), gently=self._gauge.stops_itself
-            )
+            exited = self.quota.exit or LaunchExit("handoff", self._gauge.words())
+            self._end_process(exited, gently=self._gauge.stops_itself)
         if self.was_stopped and self._watched.finished and self._gauge.is_kept:
             self._child.kill()
             return
@@ -197,6 +195,7 @@ class ProcessFollower:
                 self._gauge.note_usage(seen.usage)
             if isinstance(seen, QuotaReport):
                 self.quota.take(seen)
+                self._check_quota()
             if isinstance(seen, ToolCallStarted) and self.was_stopped:
                 self._postpone_stop(now)
             self._reporter.report(seen)
@@ -311,10 +310,7 @@ class ProcessFollower:
         return TICK_SECONDS if is_blind and not self._transcript else self._ports.fold_every
 
     def _read_inbox(self, now: float) -> None:
-        """Act on the records in the inbox. Fold them if they may not wait.
-
-        A full disk must not stop the agent.
-        """
+        """Act on the records in the inbox, even if the disk is full. Fold them if they are due."""
         try:
             projection = self._delay.read_waiting(self._meter.spent()) or self._fold_inbox()
             self._asker.ask_proposed_questions(projection)
@@ -332,6 +328,7 @@ class ProcessFollower:
             self._gauge.set_transcript(self._transcript)
         self._messages.check(projection, self._session, self._transcript)
         self._check_handoff_request(projection)
+        self._check_quota()
         if projection.heard.at != self._heard_at:
             self._heard_at = projection.heard.at
             self._hang.note_activity(now)
@@ -378,6 +375,11 @@ class ProcessFollower:
         with suppress(RekindleError), self._ports.store.writer(self._agent.name) as writer:
             writer.append(failed)
         self._ports.notify("handoff failed", words)
+
+    def _check_quota(self) -> None:
+        """Ask the hook to stop the CLI if the rest of the quota is not for this agent."""
+        if self._gauge.can_stop and self.quota.must_stop(self._run.began, self._meter):
+            self._gauge.ask()
 
     def _measure_turns(
         self, known: Projection

@@ -5,9 +5,11 @@ from contextlib import suppress
 
 from rekindle.documents import events
 from rekindle.documents.events import LaunchStarted
+from rekindle.documents.launches.launch_types import LaunchExit
 from rekindle.documents.launches.quota_windows import QuotaReport
 from rekindle.documents.launches.route import Route
 from rekindle.errors import RekindleError
+from rekindle.flows.launches.spend_meter import SpendMeter
 from rekindle.flows.supervisor_ports import AgentSpec, SupervisorPorts
 
 
@@ -17,6 +19,8 @@ class QuotaWatch:
     def __init__(self, origin: LaunchStarted, agent: AgentSpec, world: SupervisorPorts) -> None:
         self._origin, self._agent, self._ports = origin, agent, world
         self.route = Route(origin.harness, origin.account)
+        self.exit: LaunchExit | None = None
+        """How the process exits because it must not use more quota, or None."""
 
     def take(self, report: QuotaReport) -> None:
         """Store a report. A full disk must not stop the agent."""
@@ -38,3 +42,19 @@ class QuotaWatch:
         reports = [report for line in lines if (report := self._agent.harness.quota(line))]
         if reports:
             self.take(reports[-1])
+
+    def must_stop(self, run: int, meter: SpendMeter) -> bool:
+        """Return whether the process must stop now because the rest of the quota is not for it.
+
+        The exit counts as a usage limit, so the session continues when the quota resets. `run` is
+        the log position of the run's start, or 0 if it is not known yet.
+        """
+        if self._agent.stays or self.exit is not None:
+            return False
+        with suppress(RekindleError):
+            if run:
+                self._ports.note_spending(self.route, run, meter.spent(), True)  # noqa: FBT003 - a port
+            if hold := self._ports.route_stop(self.route):
+                resets_at = int(hold.until.timestamp()) + 1
+                self.exit = LaunchExit("limit", hold.words, resets_at=resets_at)
+        return self.exit is not None

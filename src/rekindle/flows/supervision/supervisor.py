@@ -13,6 +13,7 @@ from rekindle.documents.launches.launch_types import LaunchExit
 from rekindle.documents.launches.route import Route
 from rekindle.errors import AgentError, FolderLostError, RekindleError, StoreError, TamperedLogError
 from rekindle.flows.cycles.close_cycle import CycleEndPorts
+from rekindle.flows.supervision.quota_check import QuotaCheck
 from rekindle.flows.supervision.supervisor_steps import SupervisorSteps
 from rekindle.flows.supervision.supervisor_waits import SupervisorWaits
 from rekindle.flows.supervisor_ports import (
@@ -85,6 +86,7 @@ class Supervisor:
         self._agent = agent
         self._steps = SupervisorSteps(agent, self._ports, self._ends, last)
         self._cycle, self._log = self._steps.cycle, self._steps.log
+        self._quota = QuotaCheck(agent, self._ports)
 
     def run(self) -> RunResult:
         with self._ports.store.supervising(self._agent.name):
@@ -195,6 +197,7 @@ class Supervisor:
             # According to the monotonic clock, the wait is over, so the wall clock was changed.
             move = choose_session(attempts)
         move = self._check_consent(move)
+        move = self._quota.check_move(move, projection)
         if isinstance(move, WaitUntil | StartFresh | ResumeSession):
             self._notify_idle(move, projection)
         match move:
@@ -216,6 +219,10 @@ class Supervisor:
             case WaitUntil(why=idle.IDLE_REASON) if self._once:
                 words = idle.describe_next_launch(move, attempts[-1].words if attempts else "")
                 return self._make_result(number, move.why, words)
+            case WaitUntil(why=policy.QUOTA_REASON) if self._once:
+                return self._make_result(number, move.why)
+            case WaitUntil(why=policy.QUOTA_REASON):
+                self._waits.wait_until(self._log, move, projection.run, self._quota.is_released)
             case WaitUntil() | StartFresh() | ResumeSession() if (
                 self._once and self._is_external_failure(move, attempts, projection)
             ):

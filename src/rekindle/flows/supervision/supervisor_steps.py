@@ -59,7 +59,10 @@ class SupervisorSteps:
 
     def choose_route(self, projection: Projection) -> RouteChoice | None:
         """Return the route for the next launch, or None if the agent has only one."""
-        return choose_agent_route(projection, self._limits, self._ports.clock())
+        routes = self._limits.routes if len(self._limits.routes) > 1 else ()
+        holds = {route: self._ports.route_hold(route) for route in routes}
+        held = {route: until for route, until in holds.items() if until is not None}
+        return choose_agent_route(projection, self._limits, self._ports.clock(), held)
 
     def decide(self, projection: Projection, choice: RouteChoice | None = None) -> Move:
         return decide_move(projection, self._limits, self._ports.clock(), choice)

@@ -1,5 +1,7 @@
 """Wait until a given time or for a decision, while watching for the operator's commands."""
 
+from collections.abc import Callable
+
 from rekindle.documents import events
 from rekindle.flows.cycles.agent_log import AgentLog
 from rekindle.flows.supervisor_ports import SafeModeReport, SupervisorPorts, WaitReport
@@ -9,6 +11,7 @@ from rekindle.policy.operator.build_row import explain_safe_mode
 from rekindle.policy.settings.runtime_settings import POLL_SECONDS
 from rekindle.policy.supervision import run_moves as policy
 from rekindle.policy.supervision.run_moves import RunState
+from rekindle.thresholds.quota_limits import LEDGER_SECONDS
 
 
 class SupervisorWaits:
@@ -17,8 +20,13 @@ class SupervisorWaits:
         self.has_notified_limit = False
         """Whether the operator was already notified of the current usage limit."""
 
-    def wait_until(self, log: AgentLog, move: WaitUntil, run: RunState) -> bool:
-        """Wait until the move's time. Return False if a command or signal arrives first."""
+    def wait_until(
+        self, log: AgentLog, move: WaitUntil, run: RunState, is_over: Callable[[], bool] = bool
+    ) -> bool:
+        """Wait until the move's time. Return False if a command or signal arrives first.
+
+        `is_over` is called once a minute. The wait ends if it returns true.
+        """
         now, began = self._ports.clock(), self._ports.processes.uptime()
         planned = (move.until - now).total_seconds()
         if run.waiting is None or run.waiting.until != move.until:
@@ -30,11 +38,16 @@ class SupervisorWaits:
             log.append(wait)
         self.clear_start_record()
         self._ports.tell(WaitReport(move.why, move.until))
+        checks = 0
         while self._is_command_unchanged(log, run):
             waited = self._ports.processes.uptime() - began
             left = min(planned - waited, (move.until - self._ports.clock()).total_seconds())
             if left <= 0:
                 return True
+            if waited // LEDGER_SECONDS > checks:
+                checks += 1
+                if is_over():
+                    return True
             self._ports.rest(min(left, POLL_SECONDS))
         return False
 

@@ -43,6 +43,7 @@ SupervisorReason = Literal[
     "stalled",
     "no-progress",
     "idle",
+    "quota",
     "waiting",
     "stopped",
     "settings",
@@ -306,6 +307,11 @@ STOP_REASONS: dict[StopReason, ReasonRow] = {
         text="no progress lately",
         outcome="waiting",
         fix="`rekindle run {name}` waits until then; to start it now, `rekindle restart {name}`",
+    ),
+    "quota": ReasonRow(
+        text="it keeps to its share of the quota",
+        outcome="waiting",
+        fix="`rekindle status {name}` shows the quota; to change it, edit `quota:`",
     ),
     "waiting": ReasonRow(
         text="its relay waits for a person",

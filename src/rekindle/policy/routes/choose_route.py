@@ -127,7 +127,7 @@ def find_block(
     blocks = []
     if held is not None and held > now:
         # No launch caused the hold, so its end identifies the wait.
-        blocks.append(RouteBlock("limit", held, -int(held.timestamp())))
+        blocks.append(RouteBlock("quota", held, -int(held.timestamp())))
     if own and own[-1].exit:
         last = own[-1]
         until = _find_end(own, now, limits)

@@ -35,7 +35,7 @@ UNCONTROLLED_STEP_KEYS = frozenset({"id", "prompt", "convergence"})
 """Keys of a step that do not start or permit anything. The id is part of the other keys' names."""
 _COMPACTION = "compaction"
 _FLEET = "fleet"
-_SHARED = ("personas", "accounts", "notify", "prices", "runtime", "redact", _FLEET)
+_SHARED = ("personas", "accounts", "notify", "prices", "quota", "runtime", "redact", _FLEET)
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 
 ControlledSettings = dict[str, Any]

@@ -53,6 +53,7 @@ def explain_settings(
     accounts = manifest.accounts if manifest else {}
     explained += _explain_named("accounts", AccountEntry, accounts, marked)
     explained += _explain_named("prices", ModelPrice, manifest.prices if manifest else {}, marked)
+    explained += _explain_top("quota", manifest, marked)
     explained += _explain_top("redact", manifest, marked)
     explained += _explain_top("notify", manifest, marked)
     explained += _explain_fields(

@@ -37,6 +37,8 @@ from rekindle.policy.supervision.sandbox_refusals import RefusedHost, add_refuse
 
 SETTINGS_REASON: Final = "settings"
 """Reason for safe mode after the settings changed without the operator's command."""
+QUOTA_REASON: Final = "quota"
+"""Reason for a wait before the agent uses quota that is kept for others."""
 TAMPERED_REASON: Final = "tampered"
 """Reason for safe mode after a program other than Rekindle changed the log."""
 

@@ -1,11 +1,14 @@
 """Files about accounts in the user's folder, shared by the agents of all projects.
 
-    quota/HARNESS-HASH/windows.json    the newest quota windows that a CLI reported
+    quota/HARNESS-HASH/windows.json             the newest quota windows that a CLI reported
+    quota/HARNESS-HASH/agents/AGENT-HASH.json   one agent's use of the account
 
-HASH is a prefix of the SHA-256 of the CLI's configuration folder. Any supervisor may replace the
-file, because each report contains the current numbers. A damaged file counts as missing.
+The first HASH is a prefix of the SHA-256 of the CLI's configuration folder, the second of the
+agent's project. Any supervisor may replace the windows, because each report contains the current
+numbers. Only the agent's own supervisor writes its ledger. A damaged file counts as missing.
 """
 
+import os
 import re
 from collections.abc import Sequence
 from contextlib import suppress
@@ -15,6 +18,7 @@ from pathlib import Path
 import msgspec
 
 from rekindle.documents.account_quota import AccountQuota
+from rekindle.documents.agent_ledger import AgentLedger
 from rekindle.documents.launches.quota_windows import QuotaWindow
 from rekindle.formats import json_codec
 from rekindle.policy.quota.account_windows import add_windows, has_changed
@@ -22,6 +26,7 @@ from rekindle.system.files import durable_files, user_folder
 
 _FOLDER = "quota"
 _WINDOWS = "windows.json"
+_AGENTS = "agents"
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
 
 
@@ -55,3 +60,47 @@ class AccountFiles:
         record = AccountQuota(self.harness, self.folder, now, windows)
         durable_files.replace_file(self.path / _WINDOWS, json_codec.encode(record, _WINDOWS))
         return True
+
+    def read_ledger(self, default: AgentLedger) -> AgentLedger:
+        """Return an agent's ledger for this account. `default` names the agent."""
+        stored = _read_ledger(self._find_ledger(default)) or default
+        return msgspec.structs.replace(stored, priority=default.priority)
+
+    def read_ledgers(self) -> list[AgentLedger]:
+        """Return the ledgers of all agents that used this account."""
+        return _read_folder(self.path / _AGENTS)
+
+    def write_ledger(self, ledger: AgentLedger) -> None:
+        """Replace an agent's ledger. Only the agent's supervisor may do this."""
+        path = self._find_ledger(ledger)
+        user_folder.make_user_folder(_FOLDER, self.name, _AGENTS)
+        durable_files.replace_file(path, json_codec.encode(ledger, path.name))
+
+    def _find_ledger(self, ledger: AgentLedger) -> Path:
+        mark = json_codec.hash_bytes(ledger.project.encode("utf-8", "surrogateescape"))[:16]
+        return self.path / _AGENTS / f"{ledger.agent}-{mark}.json"
+
+
+def list_ledgers() -> list[AgentLedger]:
+    """Return the ledgers of all agents, one for each account that they used."""
+    folder = user_folder.find_user_folder() / _FOLDER
+    accounts = [folder / name / _AGENTS for name in _list_names(folder)]
+    return [ledger for agents in accounts for ledger in _read_folder(agents)]
+
+
+def _read_folder(folder: Path) -> list[AgentLedger]:
+    ledgers = (_read_ledger(folder / name) for name in _list_names(folder))
+    return [ledger for ledger in ledgers if ledger is not None]
+
+
+def _read_ledger(path: Path) -> AgentLedger | None:
+    with suppress(msgspec.MsgspecError, UnicodeError):
+        return msgspec.json.decode(durable_files.read_bytes(path) or b"", type=AgentLedger)
+    return None
+
+
+def _list_names(folder: Path) -> list[str]:
+    try:
+        return sorted(os.listdir(folder))  # noqa: PTH208 - only names are needed
+    except OSError:
+        return []

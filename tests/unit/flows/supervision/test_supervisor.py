@@ -1,6 +1,7 @@
 """A supervisor over its whole life, and over the deaths of others, with a store in memory."""
 
 import itertools
+from datetime import timedelta
 from typing import get_args
 
 import pytest
@@ -814,3 +815,60 @@ def test_spending_towards_a_budget_is_recorded_while_reports_wait(life):
     life.restarts()
     assert life.run() == "cycles"
     assert [one.tokens for one in life.logged(events.SpendRecorded)] == [8_000]
+
+
+def test_a_launch_waits_while_its_quota_is_kept_for_others(life):
+    """The wait ends as soon as the hold does, even before the announced time."""
+    held = life.clock() + timedelta(hours=5)
+    free_at = life.seconds + 600
+    noted = []
+    life.around = {
+        "route_hold": lambda route: held if life.seconds < free_at else None,
+        "note_spending": lambda *spending: noted.append(spending),
+    }
+    life.plays = [("clean",)]
+    life.run()
+    [wait] = life.logged(events.WaitStarted)
+    assert (wait.why, wait.until) == ("quota", held)
+    assert len(life.starts) == 1
+    assert 600 <= life.seconds < 700
+    assert {route.harness for route, *_ in noted} == {"fake"}
+
+
+def test_a_hold_that_has_passed_does_not_delay_a_launch(life):
+    life.around = {"route_hold": lambda route: life.clock()}
+    life.plays = [("clean",)]
+    life.run()
+    assert life.logged(events.WaitStarted) == []
+
+
+def test_a_single_try_does_not_wait_for_quota(life):
+    life.around = {"route_hold": lambda route: life.clock() + timedelta(hours=5)}
+    assert life.run(once=True) == "quota"
+    assert life.starts == []
+
+
+def test_a_person_at_the_terminal_is_not_held(life):
+    life.facts = {"stays": True}
+    life.around = {"route_hold": lambda route: life.clock() + timedelta(hours=5)}
+    life.plays = [("interrupted",)]
+    life.after(1, life.stops)
+    life.run(once=True)
+    assert len(life.starts) == 1
+
+
+def test_a_stop_ends_the_wait_for_quota(life):
+    life.around = {"route_hold": lambda route: life.clock() + timedelta(hours=5)}
+    life.after(90, life.stops)
+    assert life.run() == "stopped"
+    assert life.starts == []
+
+
+def test_an_unreadable_quota_does_not_stop_the_agent(life):
+    def fail(route):
+        raise StoreError("quota", "cannot be read")
+
+    life.around = {"route_hold": fail}
+    life.plays = [("clean",)]
+    life.run()
+    assert len(life.starts) == 1

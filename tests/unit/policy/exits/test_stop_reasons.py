@@ -30,25 +30,25 @@ def import_with(before="", after=""):
 def test_an_exit_kind_without_a_row_fails_the_import(monkeypatch):
     """A new kind of exit cannot pass for a crash."""
     import_with()
-    monkeypatch.setattr(launch_types, "ExitKind", Literal[(*get_args(ExitKind), "quota")])
-    with pytest.raises(TypeError, match="quota"):
+    monkeypatch.setattr(launch_types, "ExitKind", Literal[(*get_args(ExitKind), "weather")])
+    with pytest.raises(TypeError, match="weather"):
         import_with()
 
 
 @pytest.mark.parametrize(
     ("before", "after"),
     [
-        ('    "host",\n]', '    "host",\n    "quota",\n]'),
-        ('    "out-of-budget",\n', '    "out-of-budget",\n    "quota",\n'),
-        ('    "person",\n]', '    "person",\n    "quota",\n]'),
-        ('    "cycles": ReasonRow(', '    "quota": ReasonRow('),
+        ('    "host",\n]', '    "host",\n    "weather",\n]'),
+        ('    "out-of-budget",\n', '    "out-of-budget",\n    "weather",\n'),
+        ('    "person",\n]', '    "person",\n    "weather",\n]'),
+        ('    "cycles": ReasonRow(', '    "weather": ReasonRow('),
         (', reaction="refresh")', ")"),
     ],
     ids=["reason", "outcome", "reaction", "row", "exit without a reaction"],
 )
 def test_a_kind_without_a_row_fails_the_import(before, after):
     """Each of the three tables has exactly the rows that its type names."""
-    with pytest.raises(TypeError, match=r"quota|context-full"):
+    with pytest.raises(TypeError, match=r"weather|context-full"):
         import_with(before, after)
 
 
@@ -76,9 +76,9 @@ def test_every_outcome_has_words_and_an_exit_code_of_its_own():
 
 
 def test_a_reason_of_a_newer_version_counts_as_a_crash():
-    assert stop_reasons.parse_reason("quota") == "crash"
-    assert stop_reasons.find_reaction("quota") == stop_reasons.find_reaction("crash")
-    assert explain_reasons.render_hint("quota", "trades") == explain_reasons.render_hint(
+    assert stop_reasons.parse_reason("weather") == "crash"
+    assert stop_reasons.find_reaction("weather") == stop_reasons.find_reaction("crash")
+    assert explain_reasons.render_hint("weather", "trades") == explain_reasons.render_hint(
         "crash", "trades"
     )
 

@@ -182,7 +182,7 @@ def written(value: Any) -> str:
         and one.key not in REQUIRED
         # Steps and CLIs are lists, whose items have no key.
         and not one.key.startswith(("pipelines.", "agents.NAME.harness."))
-        and not one.key.startswith("prices.")  # each price needs two keys
+        and not one.key.startswith(("prices.", "accounts."))  # each entry needs two keys
     ],
     ids=lambda one: one.key,
 )

@@ -1,0 +1,41 @@
+"""A thousand weeks of eight agents and a person on one account."""
+
+import pytest
+
+from sampling import WHOLE
+from simulated_quota import SimulatedAccount
+
+pytestmark = [pytest.mark.torture, pytest.mark.timeout(3600)]
+
+WEEKS = 10
+ACCOUNTS = range(100) if WHOLE else range(50, 51)
+MIXED = ("high", "high", "normal", "normal", "normal", "normal", "low", "low")
+
+
+@pytest.mark.parametrize("seed", ACCOUNTS)
+def test_the_reserve_is_kept_and_agents_get_their_shares(seed):
+    """No limit is hit more than once a week, and each agent gets 80 % of its fair share.
+
+    A burst of work on the last day can get less, because it was not foreseeable.
+    """
+    weeks = [*SimulatedAccount(seed, paced=True).play(WEEKS)]
+    assert max(week.hits for week in weeks) <= 1
+    assert max(week.taken for week in weeks) <= 2.0
+    assert sum(week.person_refused for week in weeks) == 0
+    lowest = sorted(min(week.shares) for week in weeks)
+    assert lowest[1] >= 0.8
+    assert lowest[0] >= 0.7
+
+
+@pytest.mark.parametrize("seed", ACCOUNTS[:10])
+def test_shares_follow_the_priorities(seed):
+    weeks = [*SimulatedAccount(seed, paced=True, priorities=MIXED).play(WEEKS)]
+    assert min(min(week.shares) for week in weeks) >= 0.7
+    assert max(week.hits for week in weeks) <= 1
+
+
+@pytest.mark.parametrize("seed", ACCOUNTS[:10])
+def test_without_pacing_the_reserve_is_used_up(seed):
+    """The same weeks as today: what the rules prevent does happen."""
+    weeks = [*SimulatedAccount(seed, paced=False).play(WEEKS)]
+    assert max(week.taken for week in weeks) > 2.0
