@@ -27,6 +27,8 @@ class RunBudget(NamedTuple):
     """The caps in rekindle.yaml, or those that the operator raised for this run."""
     spent: Budget
     """The spending, in the same units."""
+    is_estimated: bool = False
+    """Whether a part of the cost was computed from tokens."""
 
 
 def read_budget(home: "Home", name: str) -> RunBudget:
@@ -35,7 +37,8 @@ def read_budget(home: "Home", name: str) -> RunBudget:
     caps = raise_caps(entry.budget if entry else None, run.raised_caps()) or Budget()
     spending = run.run_spending()
     hours = (clock.read_clock() - run.began_at).total_seconds() if run.began_at else 0.0
-    return RunBudget(caps, Budget(spending.usd, spending.tokens, hours / SECONDS_AN_HOUR))
+    spent = Budget(spending.usd, spending.tokens, hours / SECONDS_AN_HOUR)
+    return RunBudget(caps, spent, spending.is_estimated)
 
 
 def raise_budget(home: "Home", name: str, wanted: Budget) -> RunBudget:

@@ -89,9 +89,9 @@ def test_an_open_question_about_the_budget_is_answered_instead(scout):
 
 def test_the_command_shows_and_raises_the_caps(scout, capsys):
     assert main.run(["budget"]) == 0
-    assert capsys.readouterr().out == ("scout: $1.50 of $2.00 spent, 0.0 of 5 hours used\n")
+    assert capsys.readouterr().out == ("scout: ~$1.50 of $2.00 spent, 0.0 of 5 hours used\n")
     assert main.run(["budget", "scout", "--usd", "20"]) == 0
-    assert "✓ scout: $1.50 of $20.00 spent" in capsys.readouterr().out
+    assert "✓ scout: ~$1.50 of $20.00 spent" in capsys.readouterr().out
     assert main.run(["budget", "scout", "--json"]) == 0
     shown = json.loads(capsys.readouterr().out)
     assert shown["caps"] == {"usd": 20.0, "tokens": None, "hours": 5}

@@ -3,9 +3,9 @@
 import click
 import msgspec
 
+from rekindle.api.budgets import RunBudget
 from rekindle.cli.options import json_option, open_handle
 from rekindle.cli.output import echo, print_json
-from rekindle.documents.manifest_keys import Budget
 from rekindle.formats.counts import render_count
 
 
@@ -33,19 +33,20 @@ def budget(
         caps, spent = msgspec.structs.asdict(now.caps), msgspec.structs.asdict(now.spent)
         print_json({"agent": handle.name, "caps": caps, "spent": spent})
         return
-    lines = _render_lines(now.caps, now.spent)
+    lines = _render_lines(now)
     mark = "✓ " if is_raised else ""
     echo(f"{mark}{handle.name}: {', '.join(lines) or 'its run has no caps'}")
     if not lines:
         echo("Next: set `budget:` in rekindle.yaml, for example `budget: {usd: 10}`.")
 
 
-def _render_lines(caps: Budget, spent: Budget) -> list[str]:
-    """Return the spending of each unit that has a cap."""
+def _render_lines(now: RunBudget) -> list[str]:
+    """Return the spending of each unit that has a cap, with `~` for an estimated cost."""
+    caps, spent, mark = now.caps, now.spent, "~" if now.is_estimated else ""
     return [
         words
         for cap, words in (
-            (caps.usd, f"${spent.usd or 0:.2f} of ${caps.usd or 0:.2f} spent"),
+            (caps.usd, f"{mark}${spent.usd or 0:.2f} of ${caps.usd or 0:.2f} spent"),
             (
                 caps.tokens,
                 f"{spent.tokens or 0:,} of {render_count(caps.tokens or 0, 'token')} used",
