@@ -26,7 +26,8 @@ __all__ = ["accounts", "own_model", "programs", "routing"]
 
 pytestmark = [pytest.mark.torture, pytest.mark.timeout(3000)]
 
-ROUNDS = 100 if WHOLE else 2
+RUNS, CYCLES = (5, 20) if WHOLE else (1, 2)
+"""Runs, and cycles in each. In a longer run, empty files would no longer count as progress."""
 CALLS = 4
 """Calls in each cycle."""
 RESET_SECONDS = 6
@@ -123,7 +124,7 @@ def measure_start(routing: Routing) -> float:
 
 def test_a_limit_at_any_moment(accounts):
     """Nothing is done twice, no session loses a turn, and work returns at the reset."""
-    begin(accounts, cycles=ROUNDS, until="false")
+    begin(accounts, cycles=CYCLES, until="false")
     text = (accounts.project / "rekindle.yaml").read_text()
     runtime = "runtime:\n  stall: {pause: false, tell: false}\n"
     (accounts.project / "rekindle.yaml").write_text(text.replace("runtime:\n", runtime))
@@ -131,12 +132,17 @@ def test_a_limit_at_any_moment(accounts):
     first = len(accounts.claude.log.main)
     director = Director(seed=20261118)
     direct(accounts, director)
-    started = accounts.rekindle.start("run", "trades", "--budget", "none")
-    assert started.wait(2800) == 24, started.out + started.err
+    for _ in range(RUNS):
+        # A new run forgets limits, because a person has started it.
+        accounts.rekindle.place.wait_for(
+            lambda: time.time() > max(director.resets.values(), default=0.0)
+        )
+        started = accounts.rekindle.start("run", "trades", "--budget", "none")
+        assert started.wait(1400) == 24, started.out + started.err
     assert accounts.worked == "".join(director.made)
-    assert len(director.made) == ROUNDS * CALLS
+    assert len(director.made) == RUNS * CYCLES * CALLS
     assert director.early == []
-    assert len(director.refusals) >= ROUNDS
+    assert len(director.refusals) >= RUNS * CYCLES
     launches = accounts.rekindle.events("launch.started")
     ended = {one["launch"]: one for one in accounts.rekindle.events("launch.ended")}
     assert_sessions_are_whole(accounts, director, launches, first)
@@ -147,14 +153,15 @@ def test_a_limit_at_any_moment(accounts):
     ]
     ratios = [wait / bare for wait in waits]
     print(
-        f"\n{ROUNDS} cycles, {len(director.refusals)} limits,"
+        f"\n{RUNS * CYCLES} cycles, {len(director.refusals)} limits,"
         f" launches {dict(Counter(route_of(one) for one in launches))};"
         f" start of the CLI {bare:.2f} s; until work continued, in starts:"
         f" median {statistics.median(ratios):.2f},"
         f" 90 % {sorted(ratios)[len(ratios) * 9 // 10]:.2f},"
         f" most {max(ratios):.2f}"
     )
-    assert statistics.median(ratios) <= MOST_STARTS
+    # A sample of two says little about time on a busy machine.
+    assert statistics.median(ratios) <= MOST_STARTS or not WHOLE
 
 
 def route_of(launch: dict[str, Any]) -> str:
