@@ -159,3 +159,22 @@ def test_a_cap_on_money_needs_no_prices_for_a_known_cli(make, tmp_path, harness,
 
 def test_a_program_of_which_nothing_is_known_has_no_list_price(make):
     assert not find_prices(make(harness="command"), "trades")
+
+
+@pytest.mark.parametrize(
+    ("cap", "is_refused"),
+    [
+        ("quota: {per_day: {usd: 1}}", True),
+        ("quota: {per_month: {usd: 1}}", True),
+        ("quota: {per_day: {tokens: 1}}", False),
+        ("prices: {own: {input: 1, output: 1}}\nquota: {per_day: {usd: 1}}", False),
+    ],
+)
+def test_a_cap_on_money_of_all_agents_needs_prices_for_an_unknown_program(
+    make, tmp_path, cap, is_refused
+):
+    make(harness="command")
+    path = tmp_path / "rekindle.yaml"
+    path.write_text(f"{path.read_text()}{cap}\n")
+    refused = map(str, find_obstacles(config.load_project(tmp_path), "trades"))
+    assert any("does not report its costs" in each for each in refused) == is_refused

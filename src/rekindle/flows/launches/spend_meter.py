@@ -63,27 +63,28 @@ class SpendMeter:
         """Return the run's spending, including this launch.
 
         Some CLIs report their cost only when they exit, and may be killed before that. Until then
-        the cost is estimated from the tokens, up to the remaining budget, so that such a launch
-        still counts towards the cap. If the launch has `ended` and its price is unknown, it counts
-        as unpriced.
+        the cost is computed from the tokens. A turn without a known price is guessed, up to the
+        remaining budget, so that it still counts towards the caps. If the launch has `ended` with
+        such a turn, it counts as unpriced.
         """
         # Before the first turn, only the prompt counts.
         turns = self._list_turns() or ([self._given] if self._given else [])
-        usd = self._find_cost(turns)
-        guess = self._guess_remaining_cost(turns) if usd is None else 0.0
-        unpriced = int(ended and usd is None and bool(turns))
-        return self._make_spending(turns, usd or guess, self._before.unpriced + unpriced)
+        certain, guess = self._find_cost(turns)
+        if self._usd_left is not None:
+            guess = min(guess, max(self._usd_left - certain, 0.0))
+        elif not self._prices:
+            guess = 0.0  # the program may not use a paid model at all
+        unpriced = int(ended and self._has_unpriced(turns))
+        return self._make_spending(turns, certain + guess, self._before.unpriced + unpriced)
 
     def estimate(self) -> float:
         """Return the launch's cost so far in dollars, based on list prices if not reported."""
-        turns = self._list_turns()
-        usd = self._find_cost(turns)
-        return _sum_list_prices(turns) if usd is None else usd
+        return sum(self._find_cost(self._list_turns()))
 
     def certain(self) -> RunSpending:
-        """Return the spending without estimates. Estimates must not end a running launch."""
+        """Return the spending without guesses. A guess must not end a running launch."""
         turns = self._list_turns()
-        return self._make_spending(turns, self._find_cost(turns) or 0.0, self._before.unpriced)
+        return self._make_spending(turns, self._find_cost(turns)[0], self._before.unpriced)
 
     def _list_turns(self) -> list[WindowUsage]:
         """Return the reported turns. An estimate counts only if there are none."""
@@ -102,21 +103,19 @@ class SpendMeter:
             is_reported=not (self._before.is_estimated or (usd and self._told is None)),
         )
 
-    def _find_cost(self, turns: Sequence[WindowUsage]) -> float | None:
-        return self._told if self._told is not None else self._sum_priced(turns)
+    def _find_cost(self, turns: Sequence[WindowUsage]) -> tuple[float, float]:
+        """Return the cost that is reported or has a price, and a guess for the other turns."""
+        if self._told is not None:
+            return self._told, 0.0
+        costs = [(turn, self._prices.compute_cost(turn, self._day)) for turn in turns]
+        certain = sum(cost for _, cost in costs if cost is not None)
+        return certain, sum(_guess_cost(turn) for turn, cost in costs if cost is None)
 
-    def _guess_remaining_cost(self, turns: Sequence[WindowUsage]) -> float:
-        return 0.0 if self._usd_left is None else min(_sum_list_prices(turns), self._usd_left)
-
-    def _sum_priced(self, turns: Sequence[WindowUsage]) -> float | None:
-        total = 0.0
-        for turn in turns:
-            cost = self._prices.compute_cost(turn, self._day)
-            if cost is None:
-                return None
-            total += cost
-        return total if turns else None
+    def _has_unpriced(self, turns: Sequence[WindowUsage]) -> bool:
+        return self._told is None and any(
+            self._prices.compute_cost(turn, self._day) is None for turn in turns
+        )
 
 
-def _sum_list_prices(turns: Sequence[WindowUsage]) -> float:
-    return sum(budget.guess_cost(read=turn.tokens, written=turn.written) for turn in turns)
+def _guess_cost(turn: WindowUsage) -> float:
+    return budget.guess_cost(read=turn.tokens, written=turn.written)

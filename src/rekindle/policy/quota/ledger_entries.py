@@ -14,12 +14,14 @@ from rekindle.thresholds.quota_limits import LEDGER_DAYS
 def add_spending(ledger: AgentLedger, run: int, spent: RunSpending, now: datetime) -> AgentLedger:
     """Return the ledger with what the run spent since the last entry.
 
-    `run` is the log position of the run's start. The totals in the ledger prevent that spending
-    counts twice after a crash.
+    `run` identifies the run. The totals in the ledger prevent that spending counts twice after a
+    crash, so they never decrease during a run.
     """
-    is_same = run == ledger.run
-    usd = max(0.0, spent.usd - (ledger.run_usd if is_same else 0.0))
-    tokens = max(0, spent.tokens - (ledger.run_tokens if is_same else 0))
+    before_usd, before_tokens = (
+        (ledger.run_usd, ledger.run_tokens) if run == ledger.run else (0.0, 0)
+    )
+    run_usd, run_tokens = max(before_usd, spent.usd), max(before_tokens, spent.tokens)
+    usd, tokens = run_usd - before_usd, run_tokens - before_tokens
     hour = _find_hour(now)
     hours = dict(ledger.hours)
     if usd or tokens:
@@ -29,19 +31,16 @@ def add_spending(ledger: AgentLedger, run: int, spent: RunSpending, now: datetim
         before = hours.get(hour, HourSpending())
         hours[hour] = HourSpending(before.usd + usd, before.tokens + tokens)
     return msgspec.structs.replace(
-        ledger, run=run, run_usd=spent.usd, run_tokens=spent.tokens, hours=hours
+        ledger, run=run, run_usd=run_usd, run_tokens=run_tokens, hours=hours
     )
 
 
 def sum_spending(ledgers: Iterable[AgentLedger], since: datetime) -> HourSpending:
     """Return what the agents spent since a time, in whole hours."""
-    first, usd, tokens = _find_hour(since), 0.0, 0
-    for ledger in ledgers:
-        for at, entry in reversed(ledger.hours.items()):
-            if at < first:
-                break
-            usd, tokens = usd + entry.usd, tokens + entry.tokens
-    return HourSpending(usd, tokens)
+    first = _find_hour(since)
+    # The hours are not in order if the clock was set back.
+    entries = [entry for ledger in ledgers for at, entry in ledger.hours.items() if at >= first]
+    return HourSpending(sum(each.usd for each in entries), sum(each.tokens for each in entries))
 
 
 def measure_cost(ledger: AgentLedger, since: datetime) -> float:

@@ -20,6 +20,7 @@ from rekindle.documents.manifest import (
     Persona,
 )
 from rekindle.documents.manifest_keys import Compaction
+from rekindle.documents.manifest_quota import QuotaKeys
 from rekindle.errors import (
     AgentError,
     ManifestError,
@@ -178,17 +179,23 @@ def _check_summarizers(project: Project, name: str, _: Program) -> None:
 
 
 def _check_prices(project: Project, name: str, _: Program) -> None:
-    """Refuse a budget in dollars if costs are unknown."""
+    """Refuse caps in dollars if costs are unknown."""
     entry, harness = project.manifest.agents[name], find_harness(project, name)
     stays = entry.mode == "stay"
-    cap = entry.budget.usd if entry.budget else None
+    quota = project.manifest.quota or QuotaKeys()
+    caps = {
+        ("agents", name, "budget"): entry.budget,
+        ("quota", "per_day"): quota.per_day,
+        ("quota", "per_month"): quota.per_month,
+    }
+    capped = [path for path, cap in caps.items() if cap is not None and cap.usd is not None]
     tells = harness.CAN.reports_money and not stays
-    if cap is not None and not tells and not find_prices(project, name):
+    if capped and not tells and not find_prices(project, name):
         where = " in a terminal" if stays else ""
         raise ManifestError(
             f"agent {name}: {harness.NAME} does not report its costs{where}, and `prices:` is "
             "empty",
-            line=project.marked.line(("agents", name, "budget")),
+            line=project.marked.line(capped[0]),
             hint="add `prices: {MODEL: {input: …, output: …}}`, in dollars per million tokens,"
             " or limit `tokens:` instead",
         )

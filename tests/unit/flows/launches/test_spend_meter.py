@@ -7,7 +7,7 @@ import pytest
 from rekindle.documents.launches.launch_types import FinalReport, UsageReport, WindowUsage
 from rekindle.documents.manifest import ModelPrice
 from rekindle.flows.launches.spend_meter import SpendMeter
-from rekindle.policy.supervision.budget import RunSpending
+from rekindle.policy.supervision.budget import RunSpending, guess_cost
 from rekindle.policy.supervision.list_prices import PriceList
 
 PRICES = PriceList({"m": ModelPrice(10.0, 100.0, cached=1.0)})
@@ -69,3 +69,23 @@ def test_a_launch_of_an_unknown_model_counts_as_unpriced():
     spent = meter(turn("a", 1_000_000, model="other"), left=0.5).spent(ended=True)
     assert (spent.usd, spent.unpriced) == (0.5, 1)
     assert meter(turn("a", 1_000_000, model="other")).certain().usd == 0.0
+
+
+def test_one_turn_of_an_unknown_model_does_not_hide_the_cost_of_the_others():
+    priced = [turn(f"{each}", 100_000) for each in range(9)]
+    other = turn("other", 100_000, 1_000, model="my-proxy-model")
+    guess = guess_cost(read=100_000, written=1_000)
+    spent = meter(*priced, other).spent(ended=True)
+    assert spent.usd == pytest.approx(9.0 + guess)
+    assert (spent.is_estimated, spent.unpriced) == (True, 1)
+    assert meter(*priced, other).estimate() == spent.usd
+    assert meter(*priced, other).certain().usd == pytest.approx(9.0)
+    # The guess is at most the rest of the budget, but the priced turns count in full.
+    assert meter(*priced, other, left=9.1).spent().usd == pytest.approx(9.1)
+    assert meter(*priced, other, left=5.0).spent().usd == pytest.approx(9.0)
+
+
+def test_an_unknown_model_is_guessed_without_a_budget_unless_nothing_has_a_price():
+    other = turn("a", 1_000_000, model="other")
+    assert meter(other).spent().usd == guess_cost(read=1_000_000, written=0)
+    assert meter(other, prices=PriceList()).spent().usd == 0.0

@@ -50,6 +50,16 @@ def test_a_total_that_shrinks_adds_nothing():
     assert sum_spending([add(add(EMPTY, 3.0), 1.0)], NOW).usd == 3.0
 
 
+def test_a_total_that_shrinks_and_recovers_is_not_counted_twice():
+    ledger = add(add(add(EMPTY, 2.0, tokens=20), 1.0, tokens=10), 2.5, tokens=20)
+    assert sum_spending([ledger], NOW) == HourSpending(2.5, 20)
+
+
+def test_an_entry_from_a_clock_that_was_set_back_hides_nothing():
+    ledger = add(add(EMPTY, 10.0), 11.0, NOW - timedelta(hours=30))
+    assert sum_spending([ledger], NOW - timedelta(hours=12)).usd == 10.0
+
+
 def test_the_cost_is_estimated_from_tokens_if_it_is_unknown():
     assert measure_cost(add(EMPTY, 2.0, tokens=10), NOW) == 2.0
     assert measure_cost(add(EMPTY, 0.0, tokens=10), NOW) == guess_cost(read=10, written=0)
