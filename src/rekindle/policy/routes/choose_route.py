@@ -3,13 +3,14 @@
 The choice depends only on recorded launches, the operator's request, the holds of the accounts and
 the time, so a supervisor that takes over chooses the same route.
 
-A usage limit, an outage or an expired login blocks a route. Within a cycle, work stays on its route
-until that one is blocked. Each cycle begins on the first route that is not blocked, which is how
-work returns.
+A usage limit or an expired login blocks a route at once, an outage only after several failures in a
+row. Within a cycle, work stays on its route until that one is blocked. Each cycle begins on the
+first route that is not blocked, which is how work returns.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
+from itertools import takewhile
 
 import msgspec
 
@@ -19,7 +20,11 @@ from rekindle.policy.exits.backoff import compute_probe_pause
 from rekindle.policy.exits.restart import WaitUntil
 from rekindle.policy.exits.stop_reasons import StopReason
 from rekindle.policy.projection.sessions import LaunchRecord
-from rekindle.policy.settings.runtime_settings import RestartSettings
+from rekindle.policy.settings.runtime_settings import (
+    OUTAGE_SECONDS,
+    OUTAGE_TRIES,
+    RestartSettings,
+)
 
 _LOGIN_EXITS = frozenset({"auth", "billing"})
 """Exits that only a person can fix. The route is tried again from time to time."""
@@ -41,6 +46,10 @@ class RouteBlock(msgspec.Struct, frozen=True):
     @property
     def needs_person(self) -> bool:
         return needs_login(self.why)
+
+    @property
+    def is_outage(self) -> bool:
+        return stop_reasons.find_reaction(self.why) == "retry"
 
 
 class RouteChoice(msgspec.Struct, frozen=True):
@@ -77,8 +86,9 @@ def choose_route(
     """Return the route for the next launch in `cycle`.
 
     Refusals before the log position `since`, the operator's last restart, no longer count. `holds`
-    are the times before which nothing may start on a route. If all routes are blocked, the result
-    is the one that is free first.
+    are the times before which nothing may start on a route. If all routes are blocked, work stays
+    where an outage stopped it, and retries there. Otherwise, the result is the one that is free
+    first.
     """
     ordered = sorted(launches, key=lambda launch: launch.seq)
     blocks = {
@@ -90,7 +100,11 @@ def choose_route(
     free = next((route for route in wanted if route not in blocks), None)
     if free is not None:
         return RouteChoice(free, None, blocks)
-    first = min(wanted, key=lambda route: (blocks[route].needs_person, blocks[route].until))
+    last = next((launch.route for launch in reversed(ordered) if launch.cycle == cycle), None)
+    if last in blocks and blocks[last].is_outage:
+        first = last
+    else:
+        first = min(wanted, key=lambda route: (blocks[route].needs_person, blocks[route].until))
     block = blocks[first]
     return RouteChoice(first, WaitUntil(block.until, block.why, block.after), blocks)
 
@@ -142,15 +156,32 @@ def _find_end(
 ) -> datetime | None:
     """Return when a route may be tried again after its last launch, or None for now."""
     last = own[-1]
+    ended = min(last.ended or now, now)
     if last.exit in _LOGIN_EXITS:
-        in_a_row = 0
-        for launch in reversed(own):
-            if launch.exit not in _LOGIN_EXITS:
-                break
-            in_a_row += 1
-        pause = timedelta(seconds=compute_probe_pause(in_a_row - 1))
-        return min(last.ended or now, now) + pause
+        failed = list(takewhile(lambda launch: launch.exit in _LOGIN_EXITS, reversed(own)))
+        return ended + timedelta(seconds=compute_probe_pause(len(failed) - 1))
     reaction = stop_reasons.find_reaction(last.exit)
-    if reaction not in {"wait", "retry"}:
+    if reaction == "retry":
+        return _find_outage_end(own, ended, limits)
+    return restart.find_pause_end(own, own, reaction, now, limits) if reaction == "wait" else None
+
+
+def _find_outage_end(
+    own: Sequence[LaunchRecord], ended: datetime, limits: RestartSettings
+) -> datetime | None:
+    """Return when to try a route again whose service is down, or None to retry without a move.
+
+    Most outages are short, and a move costs a session, so the work leaves only after several
+    failures or minutes.
+    """
+    failed = 0
+    first = ended
+    for launch in reversed(own):
+        if stop_reasons.find_reaction(launch.exit) != "retry":
+            break
+        failed, first = failed + 1, launch.ended or first
+        if launch.seconds >= limits.healthy_after:
+            break
+    if failed < OUTAGE_TRIES and (ended - first).total_seconds() < OUTAGE_SECONDS:
         return None
-    return restart.find_pause_end(own, own, reaction, now, limits)
+    return ended + timedelta(seconds=compute_probe_pause(failed - OUTAGE_TRIES))

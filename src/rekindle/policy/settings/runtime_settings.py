@@ -33,6 +33,7 @@ from rekindle.thresholds.pipeline_limits import *  # noqa: F403
 from rekindle.thresholds.proposal_limits import *  # noqa: F403
 from rekindle.thresholds.quota_limits import *  # noqa: F403
 from rekindle.thresholds.repetition_limits import *  # noqa: F403
+from rekindle.thresholds.route_limits import *  # noqa: F403
 from rekindle.thresholds.sandbox_limits import *  # noqa: F403
 from rekindle.thresholds.schedule_limits import *  # noqa: F403
 from rekindle.thresholds.screens import *  # noqa: F403

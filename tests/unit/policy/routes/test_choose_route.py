@@ -1,24 +1,35 @@
 """The route on which work continues."""
 
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from rekindle.documents.launches.route import Route
+from rekindle.policy.exits.restart import WaitUntil, decide_restart
 from rekindle.policy.exits.stop_reasons import EXIT_KINDS
 from rekindle.policy.projection.sessions import LaunchRecord
 from rekindle.policy.routes.choose_route import RouteRequest, choose_route
-from rekindle.policy.settings.runtime_settings import LIMIT_PROBE_SECONDS, RestartSettings
+from rekindle.policy.routes.route_path import RoutePath
+from rekindle.policy.settings.runtime_settings import (
+    LIMIT_PROBE_SECONDS,
+    OUTAGE_SECONDS,
+    OUTAGE_TRIES,
+    RestartSettings,
+    RuntimeSettings,
+)
 
 NOW = datetime(2026, 4, 9, 12, 0, tzinfo=UTC)
 A, B, C = Route("claude-code", "work"), Route("claude-code", "own"), Route("codex")
 ROUTES = (A, B, C)
-BLOCKING = ("limit", "overload", "network", "auth", "billing")
+BLOCKING = ("limit", "auth", "billing")
+OUTAGES = ("overload", "network")
 
 
-def launch(seq, route, exit_kind, *, cycle=1, ago=1.0, resets=None):
+def launch(seq, route, exit_kind, *, cycle=1, ago=1.0, resets=None, seconds=1.0):
     ended = NOW - timedelta(seconds=ago)
     return LaunchRecord(
         cycle,
@@ -31,6 +42,7 @@ def launch(seq, route, exit_kind, *, cycle=1, ago=1.0, resets=None):
         ended=ended,
         ended_seq=seq,
         opened=True,
+        seconds=seconds,
         resets_at=None if resets is None else int((NOW + timedelta(seconds=resets)).timestamp()),
     )
 
@@ -46,17 +58,58 @@ def test_the_first_route_begins():
 
 @pytest.mark.parametrize("exit_kind", BLOCKING)
 def test_a_refusal_moves_the_work_to_the_next_route(exit_kind):
-    """A limit, an outage and an expired login all block a route."""
+    """A limit and an expired login block a route at once."""
     refused = launch(1, A, exit_kind)
     assert choose(refused).route == B
     assert choose(refused, launch(2, B, exit_kind)).route == C
 
 
-@pytest.mark.parametrize("exit_kind", sorted(set(EXIT_KINDS) - set(BLOCKING)))
+@pytest.mark.parametrize("exit_kind", sorted({*EXIT_KINDS} - {*BLOCKING}))
 def test_other_exits_do_not_block_a_route(exit_kind):
-    """Another CLI would not do better, so the restart policy decides alone."""
+    """Another CLI would not do better, or a retry may, so the restart policy decides alone."""
     assert choose(launch(1, A, exit_kind)).route == A
     assert choose(launch(1, B, exit_kind)).route == B
+
+
+@pytest.mark.parametrize("exit_kind", OUTAGES)
+def test_an_outage_is_left_after_several_failures_or_minutes(exit_kind):
+    """A move costs a session, and most outages are short."""
+    failed = [launch(seq, A, exit_kind) for seq in range(1, OUTAGE_TRIES + 1)]
+    assert choose(*failed[:-1]).route == A
+    assert choose(*failed).route == B
+    slow = [launch(1, A, exit_kind, ago=OUTAGE_SECONDS + 1), launch(2, A, exit_kind)]
+    assert choose(*slow).route == B
+    worked = [*failed[:-1], launch(9, A, "clean"), launch(10, A, exit_kind)]
+    assert choose(*worked).route == A
+    healthy = [*failed[:-1], launch(10, A, exit_kind, seconds=9e3)]
+    assert choose(*healthy).route == A
+
+
+@pytest.mark.parametrize("exit_kind", OUTAGES)
+def test_an_outage_of_all_routes_moves_the_work_rarely(exit_kind):
+    """Each launch fails for two hours; the pauses are those of the restart policy."""
+    now, launches, runtime = NOW, [], RuntimeSettings()
+    while now < NOW + timedelta(hours=2):
+        choice = choose_route((A, C), launches, cycle=1, now=now, limits=runtime.restart)
+        path = RoutePath(choice, launches[-1] if launches else None)
+        wait = path.decide_hold() or decide_restart(path.select(launches), now=now, runtime=runtime)
+        if wait is not None:
+            assert isinstance(wait, WaitUntil)
+            now = wait.until
+            continue
+        now += timedelta(seconds=5)
+        failed = launch(len(launches) + 1, choice.route, exit_kind)
+        launches.append(msgspec.structs.replace(failed, ended=now))
+    moves = sum(one.route != other.route for one, other in pairwise(launches))
+    assert 1 <= moves <= 5
+    assert len(launches) <= 40
+
+
+def test_work_stays_where_an_outage_of_all_routes_stopped_it():
+    """The other route is free sooner, but its service is as likely to be down."""
+    limited = launch(1, C, "limit", resets=300)
+    down = [launch(seq, A, "overload", ago=1) for seq in range(2, OUTAGE_TRIES + 2)]
+    assert choose(limited, *down, routes=(A, C)).route == A
 
 
 def test_work_stays_on_its_route_within_a_cycle_and_returns_with_the_next():
