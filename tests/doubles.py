@@ -7,7 +7,7 @@ from rekindle.system import clock
 
 
 class Unbraked:
-    """The part of a harness without a brake between two turns."""
+    """The part of a harness without a brake between two turns, and without a quota."""
 
     def brake(self, *, interactive):
         return None
@@ -20,6 +20,9 @@ class Unbraked:
 
     def refused_calls(self, transcript):
         return ()
+
+    def quota(self, line):
+        return None
 
 
 class Done:

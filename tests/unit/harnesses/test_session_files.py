@@ -17,35 +17,35 @@ def lines(*records):
 TRANSCRIPTS = {
     "claude-code": lines(
         {"type": "mode", "sessionId": ID},
-        {"type": "user", "sessionId": ID, "cwd": "/home/me/x"},
+        {"type": "user", "sessionId": ID, "cwd": "/home/user/x"},
     ),
-    "codex": lines({"type": "session_meta", "payload": {"id": ID, "cwd": "/home/me/x"}}),
-    "gemini": lines({"sessionId": ID, "projectHash": hash_folder("/home/me/x"), "kind": "main"}),
+    "codex": lines({"type": "session_meta", "payload": {"id": ID, "cwd": "/home/user/x"}}),
+    "gemini": lines({"sessionId": ID, "projectHash": hash_folder("/home/user/x"), "kind": "main"}),
 }
 SUBAGENTS = {
-    "claude-code": lines({"sessionId": ID, "cwd": "/home/me/x", "isSidechain": True}),
+    "claude-code": lines({"sessionId": ID, "cwd": "/home/user/x", "isSidechain": True}),
     "codex": lines(
         {
             "type": "session_meta",
-            "payload": {"id": ID, "cwd": "/home/me/x", "source": {"parent_thread_id": ID}},
+            "payload": {"id": ID, "cwd": "/home/user/x", "source": {"parent_thread_id": ID}},
         }
     ),
-    "gemini": lines({"sessionId": ID, "projectHash": hash_folder("/home/me/x"), "kind": "sub"}),
+    "gemini": lines({"sessionId": ID, "projectHash": hash_folder("/home/user/x"), "kind": "sub"}),
 }
 
 
 @pytest.mark.parametrize("cli", SESSION_FILES)
 def test_a_session_belongs_to_its_folder(cli):
     identify = SESSION_FILES[cli].identify
-    assert identify(TRANSCRIPTS[cli], "/home/me/x") == ID
-    assert identify(TRANSCRIPTS[cli], "/home/me/y") == ""
-    assert identify([b"{torn", b""], "/home/me/x") == ""
-    assert identify([], "/home/me/x") == ""
+    assert identify(TRANSCRIPTS[cli], "/home/user/x") == ID
+    assert identify(TRANSCRIPTS[cli], "/home/user/y") == ""
+    assert identify([b"{torn", b""], "/home/user/x") == ""
+    assert identify([], "/home/user/x") == ""
 
 
 @pytest.mark.parametrize("cli", SESSION_FILES)
 def test_a_sub_agent_is_not_a_session(cli):
-    assert SESSION_FILES[cli].identify(SUBAGENTS[cli], "/home/me/x") == ""
+    assert SESSION_FILES[cli].identify(SUBAGENTS[cli], "/home/user/x") == ""
 
 
 def test_an_id_that_is_not_a_uuid_is_ignored():
