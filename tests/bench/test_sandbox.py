@@ -34,11 +34,11 @@ from rekindle import config
 from rekindle.documents.launches.launch_types import LaunchSpec
 from rekindle.flows.launches import sandboxed_start
 from rekindle.system.processes.child_processes import HostProcesses
-from rekindle.wiring import supervisor_setup
+from rekindle.wiring.make_agent import make_agent
 from rekindle.wiring.open_store import open_store
 
 project = config.load_project(Path.cwd())
-agent = supervisor_setup._make_agent(project, open_store(project), "trades", ())
+agent = make_agent(project, open_store(project), "trades", ())
 with_proxy = sandboxed_start.allowed_hosts.list_hosts
 closed = sandboxed_start.SandboxCommand
 share_network = lambda **more: closed(**more | {"has_network": True})

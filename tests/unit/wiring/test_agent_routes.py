@@ -24,7 +24,7 @@ runtime: {{accounts: {{switch: true}}}}
 personas:
   other: {{permissions: {{allowed_tools: {tools}}}}}
 """
-OURS = {"PATH": "/bin", "ANTHROPIC_API_KEY": "k", "ANTHROPIC_BASE_URL": "u", "HOME": "/home/x"}
+OURS = {"PATH": "/bin", "ANTHROPIC_API_KEY": "k", "ANTHROPIC_BASE_URL": "u", "HOME": "/home/user"}
 
 
 def make(tmp_path, named="work, own", folder="~/work", tools="[Bash]"):

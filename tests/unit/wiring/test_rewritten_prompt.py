@@ -5,8 +5,8 @@ import pytest
 
 from rekindle import config
 from rekindle.wiring import summarizer_setup
-from rekindle.wiring import supervisor_setup as wiring
 from rekindle.wiring.access import trust_checks
+from rekindle.wiring.make_agent import make_agent
 from rekindle.wiring.open_store import open_store
 
 MANIFEST = """\
@@ -35,7 +35,7 @@ def project(tmp_path):
 
 def set_up(project, name):
     """Return all that a launch of the agent is made from."""
-    return wiring._make_agent(project, open_store(project), name, ("true",))
+    return make_agent(project, open_store(project), name, ("true",))
 
 
 def ask(project, name):
