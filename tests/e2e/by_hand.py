@@ -5,6 +5,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from e2e.sandbox import Rekindle
 from loopback import codex_cli
 from loopback.place import Started
@@ -16,6 +18,11 @@ FIXTURES = {
     "codex": ("codex", "openai_model"),
     "gemini": ("gemini", "gemini_model"),
 }
+ONE_IN_CI = [
+    "claude-code",
+    *(pytest.param(name, marks=pytest.mark.torture) for name in ("codex", "gemini")),
+]
+"""The CLIs as parameters; CI plays the first."""
 _TERMINAL = """
 import fcntl, os, pty, struct, sys, termios
 pid, fd = pty.fork()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from e2e.by_hand import FIXTURES, ByHand
+from e2e.by_hand import FIXTURES, ONE_IN_CI, ByHand
 from loopback.script import Forever, Text
 
 pytestmark = pytest.mark.timeout(300)
@@ -10,7 +10,7 @@ OUT_OF_CYCLES = 24
 PROMPT = "Count the zebras in the yard."
 
 
-@pytest.fixture(params=FIXTURES)
+@pytest.fixture(params=ONE_IN_CI)
 def person(request, place):
     return ByHand(request.param, request, place)
 
@@ -44,7 +44,8 @@ def test_an_idle_session_is_closed_and_continued(person):
     assert "closed the session" in kept.out
 
 
-@pytest.mark.parametrize("person", ["codex"], indirect=True)
+@pytest.mark.torture
+@pytest.mark.parametrize("person", FIXTURES, indirect=True)
 def test_a_tool_call_is_not_interrupted(person):
     """The command waits for the end of the call and of the turn, and says so."""
     wait = "touch working; while [ ! -e go ]; do sleep 0.1; done; touch finished"

@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from e2e.by_hand import FIXTURES
+from e2e.by_hand import FIXTURES, ONE_IN_CI
 from loopback.script import Forever, Text
 from torture.clis import Cli
 
@@ -53,7 +53,7 @@ class Mover:
         return [event for event in map(json.loads, lines) if event["kind"] == kind]
 
 
-@pytest.mark.parametrize("name", FIXTURES)
+@pytest.mark.parametrize("name", ONE_IN_CI)
 def test_a_moved_agent_continues_its_session(name, request, place):
     """The session id is the same, and the model gets the earlier turns, in a new home and path."""
     mover = Mover(name, request, place)

@@ -27,6 +27,10 @@ class SessionFiles(msgspec.Struct, frozen=True, kw_only=True):
     """Return the id of the session that a transcript begins, or "" if it is not in the folder."""
     place: Callable[[str, str], str]
     """Return the path of a transcript for a folder. It gets the folder and the file's name."""
+    ends_turn: Callable[[bytes], bool | None] = lambda _: None
+    """Return whether the agent's turn is over after a line, or None if the line does not say so."""
+    is_late: bool = False
+    """Whether the CLI writes a tool call only after the call has ended."""
     mark: str = ""
     """File that a process writes about its session, with `{pid}` for its process id."""
     lock: str = ""
@@ -43,7 +47,12 @@ class ProcessMark(msgspec.Struct, frozen=True, rename="camel"):
     proc_start: str = ""
     """Start time of the process, in the kernel's unit."""
     status: str = ""
-    """`idle` while it waits for its user."""
+    """`idle` while no turn is under way."""
+
+
+_CONTINUING = (None, "tool_use", "pause_turn")
+"""Values of Claude Code's `stop_reason` after which the turn continues."""
+_CODEX_TURN = re.compile(rb'"(?:task_started|task_complete|turn_aborted|output_text)"')
 
 
 def _make_project_name(folder: str) -> str:
@@ -60,6 +69,15 @@ def _identify_claude(lines: Iterable[bytes], folder: str) -> str:
     return ""
 
 
+def _ends_claude_turn(line: bytes) -> bool | None:
+    if b'"assistant"' not in line:
+        return None
+    record = parse_object(line)
+    if record.get("type") != "assistant" or record.get("isSidechain") is True:
+        return None
+    return to_mapping(record.get("message")).get("stop_reason") not in _CONTINUING
+
+
 def _place_claude(folder: str, name: str) -> str:
     project = _make_project_name(folder)
     return f"projects/{project}/{name}" if len(project) <= CLAUDE_PROJECT_CHARACTERS else ""
@@ -73,6 +91,18 @@ def _identify_codex(lines: Iterable[bytes], folder: str) -> str:
         # A sub-agent's rollout names its parent.
         return to_uuid(meta.get("id")) if is_own and b'"parent_thread_id":"' not in line else ""
     return ""
+
+
+def _ends_codex_turn(line: bytes) -> bool | None:
+    if not _CODEX_TURN.search(line):
+        return None
+    record = parse_object(line)
+    match record.get("type"), to_mapping(record.get("payload")).get("type"):
+        case "event_msg", "task_complete" | "turn_aborted":
+            return True
+        case ("event_msg", "task_started") | ("response_item", "message"):
+            return False
+    return None
 
 
 def _place_codex(folder: str, name: str) -> str:  # noqa: ARG001 - part of the interface
@@ -100,6 +130,7 @@ SESSION_FILES = {
         pattern="projects/*/*.jsonl",
         identify=_identify_claude,
         place=_place_claude,
+        ends_turn=_ends_claude_turn,
         mark="sessions/{pid}.json",
     ),
     "codex": SessionFiles(
@@ -109,6 +140,7 @@ SESSION_FILES = {
         pattern="sessions/*/*/*/rollout-*.jsonl",
         identify=_identify_codex,
         place=_place_codex,
+        ends_turn=_ends_codex_turn,
         lock="thread-writer-locks/{session}.lock",
         server="app-server",
     ),
@@ -120,6 +152,7 @@ SESSION_FILES = {
         pattern="tmp/*/chats/session-*.jsonl",
         identify=_identify_gemini,
         place=lambda folder, name: f"tmp/{hash_folder(folder)}/chats/{name}",
+        is_late=True,
     ),
 }
 """The CLIs whose sessions `rekindle keep` can continue, by harness."""

@@ -26,6 +26,12 @@ KEEP_POLL_SECONDS = declare_threshold(
     "seconds",
     "Interval at which `rekindle keep` checks whether a session has finished its work.",
 )
+KEEP_QUIET_SECONDS = declare_threshold(
+    10.0,
+    "keep.quiet_seconds",
+    "seconds",
+    "How long a CLI that writes tool calls late must have written nothing to count as idle.",
+)
 KEEP_TASK_CHARACTERS = declare_threshold(
     4000,
     "keep.task_characters",

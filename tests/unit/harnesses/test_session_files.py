@@ -58,3 +58,28 @@ def test_a_transcript_is_placed_where_the_cli_looks_for_it():
     assert SESSION_FILES["claude-code"].place("/a" * 200, "s.jsonl") == ""
     assert SESSION_FILES["codex"].place("/a", NAME) == f"sessions/2026/11/18/{NAME}"
     assert SESSION_FILES["codex"].place("/a", "x.jsonl") == ""
+
+
+ANSWER = {"type": "response_item", "payload": {"type": "message", "content": ["output_text"]}}
+
+
+@pytest.mark.parametrize(
+    ("cli", "record", "is_over"),
+    [
+        ("claude-code", {"type": "assistant", "message": {"stop_reason": "end_turn"}}, True),
+        ("claude-code", {"type": "assistant", "message": {"stop_reason": "stop_sequence"}}, True),
+        ("claude-code", {"type": "assistant", "message": {"stop_reason": "tool_use"}}, False),
+        ("claude-code", {"type": "assistant", "message": {"stop_reason": None}}, False),
+        ("claude-code", {"type": "assistant", "isSidechain": True, "message": {}}, None),
+        ("claude-code", {"type": "user", "message": {"content": "assistant"}}, None),
+        ("codex", {"type": "event_msg", "payload": {"type": "task_started"}}, False),
+        ("codex", {"type": "event_msg", "payload": {"type": "task_complete"}}, True),
+        ("codex", {"type": "event_msg", "payload": {"type": "turn_aborted"}}, True),
+        ("codex", ANSWER, False),
+        ("codex", {"type": "response_item", "payload": {"type": "function_call"}}, None),
+        ("gemini", {"type": "gemini", "content": "I will run the tests"}, None),
+    ],
+)
+def test_the_end_of_a_turn_is_read_as_the_cli_writes_it(cli, record, is_over):
+    (line,) = lines(record)
+    assert SESSION_FILES[cli].ends_turn(line) is is_over

@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 
 import click
+import msgspec
 
 from rekindle import config
 from rekindle.cli.fleet_refusal import refuse_fleet
@@ -79,16 +80,34 @@ def keep(
     place = find_current_folder()
     folder = config.find_project(place) or place
     refuse_agent_of(folder, config.list_agents(folder), "rekindle keep")
-    found = _choose_session(place, folder, session)
-    name = _choose_agent(folder, place, found, choose_named(named, agent))
+    sessions, owners = _search(place, folder)
+    found = _choose_session(place, sessions, owners, session)
+    owner = owners.get(found.session)
+    name = _choose_agent(folder, place, found, choose_named(named, agent) or owner)
+    if owner not in {None, name}:
+        raise OwnershipError(
+            f"the session {found.session} belongs to the agent {owner}",
+            hint=f"continue it with that agent: `rekindle keep {found.session} {owner}`",
+        )
     state = read_session_state(found)
+
+    def refresh() -> FoundSession:
+        now = {one.session: one for one in _search(place, folder)[0]}
+        return now.get(found.session) or msgspec.structs.replace(found, processes=None)
+
     _refuse_caller(found)
     _describe(found, state, name)
     if not yes:
         _confirm(found, wait=wait, now=now)
+    if wait and found.is_running:
+        echo("· waiting until you close the session (Ctrl-C stops waiting and changes nothing)")
+        close_session.wait_for_exit(refresh)
     for line in _set_up(folder, name, found, state, tools=tools, trust=trust):
         echo(f"✓ {line}")
-    _end_session(place, folder, found, wait=wait, now=now)
+    if wait:
+        close_session.release_server(refresh())
+    else:
+        _close(found, refresh, now=now)
     store = open_store(config.load_project(folder), say=print_note)
     record_session(
         store,
@@ -104,23 +123,31 @@ def keep(
     return context.invoke(run, agent=name, cycles=cycles, trust=trust)
 
 
-def _search(place: Path, folder: Path) -> list[FoundSession]:
+def _search(place: Path, folder: Path) -> tuple[list[FoundSession], dict[str, str]]:
+    """Return all sessions, and the agents of those that Rekindle launched or kept before."""
     names = RekindleFolder(folder).names()
     if not names or config.find_project(folder) is None:
-        return find_sessions.find_sessions(place)
+        return find_sessions.find_sessions(place), {}
     store = open_store(config.load_project(folder))
-    return find_sessions.find_sessions(place, *find_sessions.read_known_sessions(store, names))
+    reported, owners = find_sessions.read_known_sessions(store, names)
+    return find_sessions.find_sessions(place, reported), owners
 
 
-def _choose_session(place: Path, folder: Path, session: str | None) -> FoundSession:
+def _choose_session(
+    place: Path, sessions: list[FoundSession], owners: dict[str, str], session: str | None
+) -> FoundSession:
     """Return the named session, or the only one that is running.
+
+    A session that has an agent and has ended counts only if it is named, because `rekindle run`
+    continues it.
 
     Raises:
         NotFoundError: There is no such session.
         UsageError: There are several.
     """
-    sessions = _search(place, folder)
-    if session is not None:
+    if session is None:
+        sessions = [one for one in sessions if one.is_running or one.session not in owners]
+    else:
         sessions = [found for found in sessions if found.session.startswith(session)]
         if not sessions or not session:
             raise NotFoundError(
@@ -275,18 +302,9 @@ def _has_prompt(folder: Path) -> bool:
     return (folder / "PROMPT.md").exists()
 
 
-def _end_session(place: Path, folder: Path, found: FoundSession, *, wait: bool, now: bool) -> None:
-    """Close the session, or wait for its end."""
-
-    def refresh() -> FoundSession:
-        return next(one for one in _search(place, folder) if one.session == found.session)
-
+def _close(found: FoundSession, refresh: close_session.Refresh, *, now: bool) -> None:
+    """Close the session if it is running."""
     if not found.is_running:
-        return
-    if wait:
-        echo("· waiting until you close the session (Ctrl-C stops waiting and changes nothing)")
-        close_session.wait_for_exit(refresh)
-        close_session.release_server(refresh())
         return
     if not now and read_session_state(found).is_working:
         echo("· waiting until the session's turn is over; --now closes it at once")

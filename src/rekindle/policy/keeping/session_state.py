@@ -1,10 +1,10 @@
 """What a session is doing, according to its transcript."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from rekindle.documents.launches.launch_types import AssistantText, ToolCallStarted, UsageReport
+from rekindle.documents.launches.launch_types import AssistantText, ToolCallStarted
 from rekindle.documents.transcripts.turns import Passage, PromptText, ToolResult
 
 
@@ -18,30 +18,45 @@ class SessionState(msgspec.Struct, frozen=True):
     """Whether the agent's turn is not over: its last message is not an answer."""
     call: str = ""
     """The tool call that has no result yet, as text; empty if there is none."""
+    asked_at: str = ""
+    """Time of the last prompt, in the format that the CLI uses."""
 
 
-def read_state(passages: Iterable[Passage]) -> SessionState:
-    """Return what a session is doing, from all passages of its transcript.
+class TranscriptLine(msgspec.Struct, frozen=True):
+    """A line of a transcript."""
 
-    Passages of sub-agents are ignored. A CLI that writes a call only after the call has finished is
-    working as long as its last message has no text.
+    passages: Sequence[Passage]
+    is_over: bool | None = None
+    """Whether the agent's turn is over after this line; None if the CLI does not say so."""
+
+
+def read_state(lines: Iterable[TranscriptLine]) -> SessionState:
+    """Return what a session is doing, from all lines of its transcript.
+
+    Passages of sub-agents are ignored. If the CLI does not say whether a turn is over, it is over
+    after a text without open calls.
     """
-    prompts, first, is_working = 0, "", False
+    prompts, first, asked_at, is_working = 0, "", "", False
     calls: dict[str, str] = {}
-    for passage in passages:
-        if passage.thread:
-            continue
-        match passage.what:
-            case PromptText(text):
-                prompts, first, is_working = prompts + 1, first or text, True
-                calls = {}  # a call without a result was interrupted before this prompt
-            case ToolCallStarted() as call:
-                calls[call.call], is_working = f"{call.tool}: {call.about}".strip(": "), True
-            case ToolResult():
-                calls.pop(passage.what.call, None)
-                is_working = True
-            case AssistantText(text) if text.strip():
-                is_working = bool(calls)
-            case UsageReport() | _:
-                pass
-    return SessionState(prompts, first, is_working, next(iter(calls.values()), ""))
+    for line in lines:
+        for passage in line.passages:
+            if passage.thread:
+                continue
+            match passage.what:
+                case PromptText(text):
+                    prompts, first, asked_at = prompts + 1, first or text, passage.at
+                    calls = {}  # a call without a result was interrupted before this prompt
+                    is_working = True
+                case ToolCallStarted() as call:
+                    calls[call.call], is_working = f"{call.tool}: {call.about}".strip(": "), True
+                case ToolResult() if passage.what.call in calls:
+                    del calls[passage.what.call]
+                    is_working = True
+                case AssistantText(text) if text.strip():
+                    is_working = bool(calls)
+                case _:
+                    pass
+        if line.is_over is not None:
+            is_working = not line.is_over
+            calls = {} if line.is_over else calls
+    return SessionState(prompts, first, is_working, next(iter(calls.values()), ""), asked_at)

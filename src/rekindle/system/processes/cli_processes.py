@@ -8,7 +8,11 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from rekindle.system.processes import launch_processes, process_api
-from rekindle.system.processes.process_tree import ProcessIdentity, ProcessRow
+from rekindle.system.processes.process_tree import (
+    ProcessIdentity,
+    ProcessRow,
+    find_descendants,
+)
 
 _INTERPRETERS = frozenset({"node", "bun"})
 
@@ -43,6 +47,17 @@ def find_start_time(born: int) -> float:
 
 def list_open_files(pid: int) -> list[str]:
     return process_api.here.open_files(pid)
+
+
+def has_child_since(processes: Collection[ProcessIdentity], since: float) -> bool:
+    """Return whether processes have descendants that started later than `since`.
+
+    `since` is in seconds since 1970.
+    """
+    table = process_api.here.table()
+    own = {pid for pid, _ in processes}
+    children = find_descendants(own, table) - own
+    return any(find_start_time(table[pid].born) > since for pid in children)
 
 
 def is_ancestor(process: ProcessIdentity) -> bool:

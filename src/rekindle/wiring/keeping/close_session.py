@@ -1,4 +1,4 @@
-"""Close a running session, but never in the middle of a tool call unless the user asks for that."""
+"""Close a running session: when its turn is over, or at once if the user asks for that."""
 
 import time
 from collections.abc import Callable
@@ -47,6 +47,7 @@ def close_session(found: FoundSession, refresh: Refresh) -> None:
     processes = found.processes
     if processes is None:
         return
+    _refuse_shared_server(processes, found)
     cli_processes.ask_to_exit(processes.own)
     _require_exit(processes.own, found)
     release_server(refresh())

@@ -1,21 +1,28 @@
 """Find the sessions in a folder that a person started, and their processes."""
 
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
 
 import msgspec
 
+from rekindle.documents.transcripts.turns import normalize_time
 from rekindle.errors import RekindleError
 from rekindle.flows.transcripts import transcript_files
 from rekindle.harnesses.session_files import SESSION_FILES, ProcessMark, SessionFiles
 from rekindle.policy.keeping.session_match import CliProcess, SessionProcesses, match_processes
-from rekindle.policy.keeping.session_state import SessionState, read_state
+from rekindle.policy.keeping.session_state import (
+    SessionState,
+    TranscriptLine,
+    read_state,
+)
 from rekindle.stores.files import FileStore
 from rekindle.system.files import durable_files
 from rekindle.system.processes import cli_processes, launch_processes
-from rekindle.thresholds.keep_limits import SESSIONS_SEARCHED
+from rekindle.thresholds.keep_limits import KEEP_QUIET_SECONDS, SESSIONS_SEARCHED
 from rekindle.wiring.open_store import HARNESSES
 
 _IDLE = "idle"
@@ -52,46 +59,65 @@ def find_home(files: SessionFiles) -> Path:
     return (Path(named) / files.folder if files.is_inside else Path(named)).resolve()
 
 
-def find_sessions(
-    folder: Path, reported: Mapping[str, str] | None = None, own: Collection[str] = ()
-) -> list[FoundSession]:
+def find_sessions(folder: Path, reported: Mapping[str, str] | None = None) -> list[FoundSession]:
     """Return the sessions in a folder, running ones first and then the newest.
 
-    `reported` maps processes to the sessions that hooks reported. Sessions in `own`, which Rekindle
-    started itself, count only while they are running.
+    `reported` maps processes to the sessions that hooks reported.
     """
     found = [
         session
         for harness, files in SESSION_FILES.items()
         for session in _find_cli_sessions(harness, files, folder, reported or {})
-        if session.is_running or session.session not in own
     ]
     return sorted(found, key=lambda session: (not session.is_running, -session.changed))
 
 
-def read_known_sessions(store: FileStore, names: Sequence[str]) -> tuple[dict[str, str], set[str]]:
-    """Return the processes whose sessions hooks reported, and all sessions of launches."""
+def read_known_sessions(
+    store: FileStore, names: Sequence[str]
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the sessions that hooks reported, by process, and the agents of launched sessions."""
     reported: dict[str, str] = {}
-    own: set[str] = set()
+    agents: dict[str, str] = {}
     for name in names:
         with suppress(RekindleError):
             projection = store.read(name).projection
             for session, life in projection.lives.items():
                 if life.process and life.is_open:
                     reported[life.process] = session
-            own |= {record.session for record in projection.attempts.values()}
-    return reported, own - {""}
+            agents |= {record.session: name for record in projection.attempts.values()}
+    return reported, agents
 
 
 def read_session_state(found: FoundSession) -> SessionState:
     """Return what a session is doing, from its whole transcript and its process."""
     harness = HARNESSES[found.harness]
     lines = transcript_files.read_lines(found.transcript)
-    state = read_state(passage for line in lines for passage in harness.read_transcript(line))
-    if found.processes and found.processes.status == _IDLE:
+    files = SESSION_FILES[found.harness]
+    state = read_state(
+        TranscriptLine(harness.read_transcript(line), files.ends_turn(line)) for line in lines
+    )
+    if not found.processes:
+        return state
+    if found.processes.status == _IDLE:
         # The CLI says so, even if the last turn was interrupted.
         return msgspec.structs.replace(state, is_working=False, call="")
+    if found.processes.status or (files.is_late and _may_be_in_call(found, state)):
+        return msgspec.structs.replace(state, is_working=True)
     return state
+
+
+def _may_be_in_call(found: FoundSession, state: SessionState) -> bool:
+    """Return whether a session may be in a tool call that is not in its transcript yet.
+
+    It has a child process that started after the last prompt, or has only just written something.
+    Older children are servers, for example of MCP.
+    """
+    if time.time() - found.changed < KEEP_QUIET_SECONDS:
+        return True
+    asked_at = normalize_time(state.asked_at)
+    since = datetime.fromisoformat(asked_at).timestamp() if asked_at else 0.0
+    own = found.processes.own if found.processes else ()
+    return cli_processes.has_child_since(own, since)
 
 
 def _find_cli_sessions(
