@@ -251,7 +251,7 @@ class SimulatedAccount:
 
     def _note(self, worker: Worker, *, is_working: bool, waits: bool = False) -> None:
         spent = RunSpending(usd=worker.total)
-        ledger = add_spending(worker.ledger, 1, spent, self._now)
+        ledger = add_spending(worker.ledger, "1", spent, self._now)
         worker.ledger = msgspec.structs.replace(
             ledger, asked_at=self._now, is_working=is_working, waits=waits
         )

@@ -29,8 +29,8 @@ class AgentLedger(msgspec.Struct, frozen=True):
     """Whether one of the agent's launches used the account at that time."""
     waits: bool = False
     """Whether the agent waits only because other agents go first."""
-    run: int = 0
-    """Log position of the start of the run that `run_usd` and `run_tokens` belong to."""
+    run: str = ""
+    """The run that `run_usd` and `run_tokens` belong to, as named by its projection."""
     run_usd: float = 0.0
     run_tokens: int = 0
     hours: dict[int, HourSpending] = {}

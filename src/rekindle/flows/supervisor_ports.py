@@ -320,11 +320,10 @@ class SupervisorPorts(msgspec.Struct, frozen=True):
     """Returns a value that changes whenever the result of `unaccepted` may change."""
     note_quota: Callable[[Route, Sequence[QuotaWindow]], bool] = lambda route, windows: False  # noqa: ARG005 - stores nothing
     """Stores the quota that the CLI reported for a route. Returns whether it has changed."""
-    note_spending: Callable[[Route, int, RunSpending, bool], None] = lambda *_: None
+    note_spending: Callable[[Route, str, RunSpending, bool], None] = lambda *_: None
     """Stores a run's spending for the caps of all agents.
 
-    The arguments are the route, the log position of the run's start, the run's spending, and
-    whether a launch is running.
+    The arguments are the route, the name of the run, its spending, and whether a launch is running.
     """
     route_hold: Callable[[Route], datetime | None] = lambda route: None  # noqa: ARG005 - no hold
     """Returns the time before which no launch may start on a route, or None."""

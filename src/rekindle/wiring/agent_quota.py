@@ -45,20 +45,23 @@ class AgentQuota:
         """Store the quota that a CLI reported. Return whether it has changed."""
         return self.find_account(route).note_windows(windows, clock.read_clock())
 
-    def note_spending(self, route: Route, run: int, spent: RunSpending, is_working: bool) -> None:  # noqa: FBT001 - a port
+    def note_spending(self, route: Route, run: str, spent: RunSpending, is_working: bool) -> None:  # noqa: FBT001 - a port
         """Store what a run has spent so far, and whether the agent works.
 
-        `run` is the log position of the run's start. Nothing is stored without a `quota:`.
+        `run` is the name of the run. Nothing is stored without a `quota:` in the manifest.
         """
-        if not self._is_shared(route):
+        if not run or not self._has_quota():
             return
         now, account = clock.read_clock(), self.find_account(route)
         before = self._written.get(account.name, self._default)
-        is_recent = before.asked_at and now - before.asked_at < timedelta(seconds=LEDGER_SECONDS)
+        is_recent = before.asked_at and abs(now - before.asked_at) < timedelta(
+            seconds=LEDGER_SECONDS
+        )
         is_same = (before.run_usd, before.run_tokens) == (spent.usd, spent.tokens)
-        if is_recent and before.is_working == is_working and (is_working or is_same):
+        is_same_state = (before.run, before.is_working) == (run, is_working)
+        if is_recent and is_same_state and (is_working or is_same):
             return
-        ledger = self._continue_run(account.read_ledger(self._default), run)
+        ledger = self._continue_run(account.read_ledger(self._default), run, spent)
         ledger = add_spending(ledger, run, spent, now)
         self._write(account, ledger, asked_at=now, is_working=is_working, waits=False)
 
@@ -66,15 +69,18 @@ class AgentQuota:
         self._written[account.name] = ledger = msgspec.structs.replace(ledger, **changes)
         account.write_ledger(ledger)
 
-    def _continue_run(self, ledger: AgentLedger, run: int) -> AgentLedger:
-        """Return the ledger with the run's total, which may include work with other accounts."""
+    def _continue_run(self, ledger: AgentLedger, run: str, spent: RunSpending) -> AgentLedger:
+        """Return the ledger with the run's last total, over all accounts.
+
+        What the run spent before its first entry does not count, because it may have been long ago.
+        """
         same = [
             each
             for each in list_ledgers()
             if (each.project, each.agent, each.run) == (ledger.project, ledger.agent, run)
         ]
-        usd = max((each.run_usd for each in same), default=0.0)
-        tokens = max((each.run_tokens for each in same), default=0)
+        usd = max((each.run_usd for each in same), default=spent.usd)
+        tokens = max((each.run_tokens for each in same), default=spent.tokens)
         return msgspec.structs.replace(ledger, run=run, run_usd=usd, run_tokens=tokens)
 
     def find_hold(self, route: Route) -> datetime | None:
@@ -119,9 +125,10 @@ class AgentQuota:
         """Return the files of a route's account."""
         return AccountFiles(route.harness, find_config_folder(self._project, self._name, route))
 
-    def _is_shared(self, route: Route) -> bool:
-        project = self._project.manifest.quota
-        return project is not None or self._find_account_keys(route) != QuotaKeys()
+    def _has_quota(self) -> bool:
+        """Return whether anything has a quota. If so, each route's spending must be known."""
+        manifest = self._project.manifest
+        return bool(manifest.quota or any(each.quota for each in manifest.accounts.values()))
 
     def _find_reserve(self, route: Route) -> float | None:
         own = self._find_account_keys(route).reserve_percent

@@ -14,6 +14,7 @@ from rekindle.wiring.agent_quota import AgentQuota, find_config_folder
 
 ROUTE = Route("codex")
 WORK = Route("codex", "work")
+HOME = Route("codex", "home")
 
 
 @pytest.fixture
@@ -81,8 +82,16 @@ def week(clock, used):
     return [QuotaWindow("7 days", used, clock() + timedelta(days=3), 10080)]
 
 
-def spend(quota, usd, route=ROUTE, run=1):
-    quota.note_spending(route, run, RunSpending(usd=usd), is_working=False)
+def spend(quota, usd, route=ROUTE, run="1", since=0.0):
+    """Note what a run has spent, which had spent `since` when it was noted first."""
+    for total in (since, usd):
+        quota.note_spending(route, run, RunSpending(usd=total), is_working=False)
+
+
+def count(quota, *routes):
+    """Return what counts for the account of each route."""
+    ledgers = [quota.find_account(route).read_ledgers() for route in routes]
+    return [sum(hour.usd for each in all_ for hour in each.hours.values()) for all_ in ledgers]
 
 
 def test_an_agent_is_held_at_the_reserve(quota, clock):
@@ -129,10 +138,47 @@ def test_work_on_one_account_does_not_count_on_another(quota, clock):
     agent = quota("a", keys)
     spend(agent, 8.0, WORK)
     clock.forward(seconds=120)
-    spend(agent, 11.0, Route("codex", "home"))
-    both = [agent.find_account(WORK), agent.find_account(Route("codex", "home"))]
-    sums = [sum(hour.usd for hour in each.read_ledgers()[0].hours.values()) for each in both]
-    assert sums == [8.0, 3.0]
+    spend(agent, 11.0, HOME)
+    assert count(agent, WORK, HOME) == [8.0, 3.0]
+
+
+def test_what_a_run_spent_before_it_had_a_quota_does_not_count(quota):
+    agent = quota("b", "quota: {per_month: {usd: 20}}\n")
+    spend(agent, 53.0, since=50.0)
+    assert count(agent, ROUTE) == [3.0]
+    assert agent.find_stop(ROUTE) is None
+
+
+def test_work_on_an_account_without_a_quota_does_not_count_on_another(quota, tmp_path):
+    text = (
+        "version: 1\nagents: {a: {harness: codex, accounts: [work, home]}}\naccounts:\n"
+        f"  work: {{harness: codex, config_dir: {tmp_path / 'work'}}}\n"
+        f"  home: {{harness: codex, config_dir: {tmp_path / 'home'}, "
+        "quota: {per_day: {usd: 5}}}\n"
+    )
+    quota()
+    (tmp_path / "project/rekindle.yaml").write_text(text)
+    agent = AgentQuota(config.load_project(tmp_path / "project"), "a")
+    for total, route in ((6.0, WORK), (7.0, HOME), (13.0, WORK), (14.0, HOME)):
+        spend(agent, total, route)
+    assert count(agent, HOME) == [2.0]
+    assert agent.find_stop(HOME) is None
+
+
+def test_a_new_run_is_noted_at_once_though_it_has_spent_as_much_as_the_last(quota):
+    agent = quota("b", "quota: {per_day: {usd: 20}}\n")
+    spend(agent, 0.0, run="1")
+    spend(agent, 0.0, run="2")
+    spend(agent, 4.0, run="2", since=4.0)
+    assert count(agent, ROUTE) == [4.0]
+
+
+def test_spending_is_noted_after_the_clock_was_set_back(quota, clock):
+    agent = quota("b", "quota: {per_day: {usd: 20}}\n")
+    for total in (0.0, 1.0):
+        agent.note_spending(ROUTE, "1", RunSpending(usd=total), is_working=True)
+        clock.forward(hours=-3)
+    assert count(agent, ROUTE) == [1.0]
 
 
 def test_an_agent_that_waits_for_its_share_tells_the_others(quota, clock):

@@ -81,6 +81,7 @@ def _run_steps(here: HostedAgent, order: HostOrder, interruption: Interruption) 
             is_first = False
     finally:
         steps.cycle.end_kept_processes()  # another host may run the next cycle
+        steps.cycle.note_spending()
     return HostResult(steps.log.known().seq, is_leaving=bool(interruption.count))
 
 

@@ -58,6 +58,13 @@ class CycleRunner:
         if projection.attempts:
             self._archive_transcripts()  # the dead supervisor may not have archived them
 
+    def note_spending(self) -> None:
+        """Store the run's spending so far for the caps that the agent shares with others."""
+        with self._ports.report_trouble():
+            known = self._ports.store.read(self._agent.name).projection
+            spent, route = known.run.run_spending(), self._agent.route
+            self._ports.note_spending(route, known.run_name, spent, False)  # noqa: FBT003 - a port
+
     def end_kept_processes(self) -> None:
         """End the kept background processes after the run ends or is stopped."""
         self._background.end_kept_processes()
@@ -195,6 +202,7 @@ class CycleRunner:
         # End leftover processes before starting anything else.
         swept = self._background.end(origin)
         self.last = exited = self._exits.record(number, launch, exited, swept)
+        self.note_spending()
         self._ports.tell(ExitReport(exited, swept.processes))
         # After a handoff, the next launch follows immediately and archives both transcripts.
         if exited.kind != HANDOFF_EXIT:
@@ -206,6 +214,7 @@ class CycleRunner:
         """Run the process, unless there is a problem with the agent's workspace."""
         if problem is not None:
             raise problem
+        self.note_spending()  # so that the launch's own spending is known from its start
         return launch.run(prompt, origin, self._background)
 
     def _find_handed_checkpoint(

@@ -104,7 +104,7 @@ class ProcessFollower:
             self.repetition.skip_existing(self._transcript)
         self._trouble = ""
         self._is_handoff_requested = False
-        self._run = RunState()
+        self._run, self._run_name = RunState(), ""
         self._folder = world.store.folder(agent.name)
 
     def follow_to_end(self) -> None:
@@ -321,7 +321,7 @@ class ProcessFollower:
             self._report_trouble(error)
             self._read_run()  # operator commands take effect even if the log is not writable
             return
-        self._run = projection.run
+        self._run, self._run_name = projection.run, projection.run_name
         life = projection.lives.get(self._session)
         self._transcript = life.transcript if life is not None else ""
         if self._transcript:
@@ -378,7 +378,7 @@ class ProcessFollower:
 
     def _check_quota(self) -> None:
         """Ask the hook to stop the CLI if the rest of the quota is not for this agent."""
-        if self._gauge.can_stop and self.quota.must_stop(self._run.began, self._meter):
+        if self._gauge.can_stop and self.quota.must_stop(self._run_name, self._meter):
             self._gauge.ask()
 
     def _measure_turns(

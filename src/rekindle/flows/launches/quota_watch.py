@@ -43,11 +43,11 @@ class QuotaWatch:
         if reports:
             self.take(reports[-1])
 
-    def must_stop(self, run: int, meter: SpendMeter) -> bool:
+    def must_stop(self, run: str, meter: SpendMeter) -> bool:
         """Return whether the process must stop now because the rest of the quota is not for it.
 
         The exit counts as a usage limit, so the session continues when the quota resets. `run` is
-        the log position of the run's start, or 0 if it is not known yet.
+        the name of the run, or empty if it is not known yet.
         """
         if self._agent.stays or self.exit is not None:
             return False

@@ -5,7 +5,6 @@ from datetime import datetime
 from rekindle.flows.supervisor_ports import AgentSpec, SupervisorPorts
 from rekindle.policy.exits.restart import WaitUntil
 from rekindle.policy.exits.session_choice import ResumeSession, StartFresh
-from rekindle.policy.projection.projection import Projection
 from rekindle.policy.supervision.run_moves import QUOTA_REASON, Move
 
 
@@ -13,13 +12,11 @@ class QuotaCheck:
     def __init__(self, agent: AgentSpec, world: SupervisorPorts) -> None:
         self._agent, self._ports = agent, world
 
-    def check_move(self, move: Move, projection: Projection) -> Move:
+    def check_move(self, move: Move) -> Move:
         """Return the move, or a wait if its launch would use quota that is kept for others."""
         if self._agent.stays:
             return move  # a person works with the agent
-        run = projection.run
         with self._ports.report_trouble():
-            self._ports.note_spending(self._agent.route, run.began, run.run_spending(), False)  # noqa: FBT003 - a port
             until = self._find_hold() if isinstance(move, StartFresh | ResumeSession) else None
             if until is not None:
                 return WaitUntil(until, QUOTA_REASON, 0)

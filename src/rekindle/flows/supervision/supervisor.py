@@ -107,12 +107,13 @@ class Supervisor:
                 raise
 
     def _run_until_end(self) -> RunResult:
-        while True:
-            ended = self._step_or_wait_for_disk()
-            if ended is not None:
-                return ended
-            if self._ports.interrupted():
-                return self._handle_interrupt()
+        result = None
+        while result is None:
+            result = self._step_or_wait_for_disk()
+            if result is None and self._ports.interrupted():
+                result = self._handle_interrupt()
+        self._cycle.note_spending()
+        return result
 
     def _step_or_wait_for_disk(self) -> RunResult | None:
         """Run one step. If the disk is full, wait and retry, unless this is the first launch.
@@ -190,6 +191,7 @@ class Supervisor:
             return self._end_run(number, ended, projection.seq)
         launches = sessions.select_cycle_launches(projection.attempts, number)
         attempts = list(launches.values())
+        self._cycle.note_spending()
         move = self._decide(projection)
         if attempts and attempts[-1].exit != "limit":
             self._waits.has_notified_limit = False
@@ -197,7 +199,7 @@ class Supervisor:
             # According to the monotonic clock, the wait is over, so the wall clock was changed.
             move = choose_session(attempts)
         move = self._check_consent(move)
-        move = self._quota.check_move(move, projection)
+        move = self._quota.check_move(move)
         if isinstance(move, WaitUntil | StartFresh | ResumeSession):
             self._notify_idle(move, projection)
         match move:

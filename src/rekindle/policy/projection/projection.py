@@ -158,6 +158,15 @@ class ProjectionFields(msgspec.Struct):
         return is_wanted and self.loss is not None and word <= self.loss.after
 
     @property
+    def run_name(self) -> str:
+        """Return a name for the run's work on the current host; empty if no run has started.
+
+        The log positions of two runs may be equal, because an agent's folder can be created again.
+        """
+        began_at = self.run.began_at
+        return f"{began_at.isoformat()}/{self.moved.seq}" if began_at else ""
+
+    @property
     def is_cycle_open(self) -> bool:
         return self.cycle > self.cycle_ended
 

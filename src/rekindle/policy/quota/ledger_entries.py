@@ -11,10 +11,10 @@ from rekindle.policy.supervision.budget import RunSpending, guess_cost
 from rekindle.thresholds.quota_limits import LEDGER_DAYS
 
 
-def add_spending(ledger: AgentLedger, run: int, spent: RunSpending, now: datetime) -> AgentLedger:
+def add_spending(ledger: AgentLedger, run: str, spent: RunSpending, now: datetime) -> AgentLedger:
     """Return the ledger with what the run spent since the last entry.
 
-    `run` identifies the run. The totals in the ledger prevent that spending counts twice after a
+    `run` names the run. The totals in the ledger prevent that spending counts twice after a
     crash, so they never decrease during a run.
     """
     before_usd, before_tokens = (

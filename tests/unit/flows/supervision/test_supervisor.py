@@ -27,6 +27,7 @@ from rekindle.documents.manifest_keys import Budget
 from rekindle.errors import ProgramMissingError, StoreError, SupervisedError, TamperedLogError
 from rekindle.flows.launches.process_output import ProcessOutput
 from rekindle.flows.supervision.supervisor import Supervisor
+from rekindle.flows.supervision.supervisor_steps import SupervisorSteps
 from rekindle.flows.supervisor_ports import (
     REPORT_KINDS,
     AgentSpec,
@@ -833,6 +834,27 @@ def test_a_launch_waits_while_its_quota_is_kept_for_others(life):
     assert len(life.starts) == 1
     assert 600 <= life.seconds < 700
     assert {route.harness for route, *_ in noted} == {"fake"}
+
+
+def test_all_spending_of_a_run_is_noted(life, monkeypatch):
+    """That of a short launch at its end, and that of the last cycle's review at the run's end."""
+    noted, after_launch = [], []
+    life.around = {"note_spending": lambda *spending: noted.append(spending)}
+    life.plays, life.spends = [("clean",)], 2.0
+    end = SupervisorSteps.end
+
+    def end_with_review(steps, number):
+        after_launch.extend(noted)
+        steps.log.append(events.ReviewMade(ts=life.clock(), cycle=number, run_usd=2.5))
+        return end(steps, number)
+
+    monkeypatch.setattr(SupervisorSteps, "end", end_with_review)
+    life.facts = {"cycles": 1}
+    life.run()
+    totals = [spent.usd for _, _, spent, _ in after_launch]
+    assert (totals[0], totals[-1]) == (0.0, 2.0)
+    assert noted[-1][2].usd == 2.5
+    assert {run for _, run, *_ in noted} == {life.store.read("a").projection.run_name}
 
 
 def test_a_hold_that_has_passed_does_not_delay_a_launch(life):

@@ -1,6 +1,6 @@
 """Properties that a projection derives from its fields."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -25,6 +25,17 @@ def test_a_projection_does_not_change():
 def test_the_current_cycle_is_the_open_or_the_next_one(cycle, ended, is_open, current):
     known = Projection("a", cycle=cycle, cycle_ended=ended)
     assert (known.is_cycle_open, known.current_cycle) == (is_open, current)
+
+
+def test_a_run_has_another_name_after_a_move_and_in_a_new_folder():
+    def name(*happened):
+        return fold_events(Projection("a"), happened).run_name
+
+    run = events.RunStarted(ts=NOON, seq=1)
+    moved = events.OwnerChanged(ts=NOON, seq=2, host="b", previous="a")
+    later = events.RunStarted(ts=NOON + timedelta(days=1), seq=1)
+    assert name() == ""
+    assert len({name(run), name(run, moved), name(later)}) == 3
 
 
 @pytest.mark.parametrize(

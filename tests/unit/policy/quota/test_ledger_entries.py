@@ -11,7 +11,7 @@ NOW = datetime(2026, 3, 10, 12, 30, tzinfo=UTC)
 EMPTY = AgentLedger("/p", "a")
 
 
-def add(ledger, usd, now=NOW, run=1, tokens=0):
+def add(ledger, usd, now=NOW, run="1", tokens=0):
     return add_spending(ledger, run, RunSpending(usd=usd, tokens=tokens), now)
 
 
@@ -26,7 +26,7 @@ def test_the_same_total_is_not_added_twice():
 
 
 def test_a_new_run_starts_at_zero():
-    ledger = add(add(EMPTY, 5.0), 2.0, run=9)
+    ledger = add(add(EMPTY, 5.0), 2.0, run="9")
     assert sum_spending([ledger], NOW).usd == 7.0
 
 

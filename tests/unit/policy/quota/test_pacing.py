@@ -28,7 +28,7 @@ def window(used, passed=0.5, length=WEEK, name="7 days"):
 
 def agent(name, usd=0.0, priority="normal", *, asked=NOW, working=False, waits=False):
     ledger = AgentLedger("/p", name, priority, asked, is_working=working, waits=waits)
-    return add_spending(ledger, 1, RunSpending(usd=usd), NOW - timedelta(hours=1))
+    return add_spending(ledger, "1", RunSpending(usd=usd), NOW - timedelta(hours=1))
 
 
 def pace(used, own, *others, **more):
@@ -125,7 +125,7 @@ def test_the_last_part_of_the_week_is_for_agents_that_catch_up():
 
 def test_an_agent_that_catches_up_in_the_week_ignores_the_line_of_five_hours():
     short = window(70.0, 0.2, timedelta(hours=5), "5 hours")
-    behind = add_spending(agent("b"), 1, RunSpending(usd=1.0), NOW)
+    behind = add_spending(agent("b"), "1", RunSpending(usd=1.0), NOW)
     others = [agent("a", 9.0)]
     assert find_pace_hold([window(30.0), short], RESERVE, behind, others, NOW) is None
 

@@ -17,7 +17,7 @@ MONTH = QuotaKeys(per_month=SpendCap(usd=100.0))
 
 
 def spend(usd, at=NOW, agent="a", tokens=0):
-    return add_spending(AgentLedger("/p", agent), 1, RunSpending(usd=usd, tokens=tokens), at)
+    return add_spending(AgentLedger("/p", agent), "1", RunSpending(usd=usd, tokens=tokens), at)
 
 
 def find(keys, *ledgers, now=NOW):
