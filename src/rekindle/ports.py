@@ -94,7 +94,7 @@ class HarnessEnvironment(Protocol):
 
     @property
     def KEY_VARIABLES(self) -> Sequence[str]:  # noqa: N802 - as above
-        """Variables with keys and tokens, which the program prefers to an account's login."""
+        """Variables that the program prefers to an account's login: keys, tokens, other clouds."""
         return ()
 
 

@@ -33,9 +33,9 @@ class AccountEntry(msgspec.Struct, frozen=True):
     config_dir: Annotated[
         str,
         _doc(
-            "Configuration folder in which you logged the CLI in: CLAUDE_CONFIG_DIR, CODEX_HOME or "
-            "GEMINI_CLI_HOME.",
-            min_length=1,
+            "Configuration folder in which you logged the CLI in, such as `~/claude-work`: "
+            "CLAUDE_CONFIG_DIR, CODEX_HOME or GEMINI_CLI_HOME. It begins with `~/` or `/`.",
+            pattern=r"^~?/[^\x00]*$",
         ),
     ]
     quota: Annotated[

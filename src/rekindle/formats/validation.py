@@ -187,14 +187,31 @@ def _check_leaf(marked: MarkedData, data: Any, annotation: Any, path: KeyPath) -
     try:
         msgspec.convert(data, annotation, dec_hook=decode_custom)
     except ValueError as error:  # includes msgspec.ValidationError
+        hint = "correct the value; `rekindle config explain` lists every key"
+        message, meta = _explain_message(str(error), annotation), _find_pattern(annotation)
+        if choices := list(_list_choices(annotation)):
+            message = f"expected one of {', '.join(choices)}, got {_render_value(data)}"
+        elif isinstance(data, int) and "str" in str(error) and ":" in (meta.pattern or ":"):
+            hint = "put quotes around a time of day, or any other value with a colon"
+        elif meta.pattern and meta.description:
+            message = f"{_render_value(data)} is not a valid value"
+            hint = f"`{path[-1]}:` means: {meta.description}"
         raise ManifestError(
-            f"{join_path(path)}: {_explain_message(str(error), annotation)}",
-            file=marked.file,
-            line=marked.line(path),
-            hint="put quotes around a time of day, or any other value with a colon"
-            if isinstance(data, int) and "str" in str(error)
-            else "correct the value; `rekindle config explain` lists every key",
+            f"{join_path(path)}: {message}", file=marked.file, line=marked.line(path), hint=hint
         ) from error
+
+
+def _render_value(data: Any) -> str:
+    return msgspec.json.encode(data).decode() if isinstance(data, int) else repr(data)
+
+
+def _find_pattern(annotation: Any) -> msgspec.Meta:
+    """Return the metadata of a key whose text must match a pattern, or empty metadata."""
+    for part in get_args(annotation):
+        found = part if isinstance(part, msgspec.Meta) else _find_pattern(part)
+        if found.pattern:
+            return found
+    return msgspec.Meta()
 
 
 def _explain_message(message: str, annotation: Any) -> str:

@@ -13,13 +13,14 @@ from rekindle.errors import ManifestError
 from rekindle.formats.identifiers import to_one_line
 from rekindle.harnesses import command_harness
 from rekindle.policy.setup import environment
+from rekindle.ports import Harness
 from rekindle.system.processes import program_search
 from rekindle.wiring.access.guarded_path import (
     GuardedPath,
     guard_path,
 )
 from rekindle.wiring.agent_dir_list import find_agent_dir
-from rekindle.wiring.agent_routes import select_account
+from rekindle.wiring.agent_routes import find_account, select_account
 from rekindle.wiring.open_store import find_harness
 
 _VARIABLE = re.compile(r"\$[A-Za-z_][A-Za-z0-9_]*\Z")
@@ -72,7 +73,21 @@ def make_environment(project: Project, name: str) -> AgentEnvironment:
     if "PATH" in passed_on:
         passed_on["PATH"] = guarded.cli
     variables = select_account(project, name, harness, passed_on)
+    _refuse_account_variable(project, name, harness, own)
     return AgentEnvironment({**variables, **own}, guarded)
+
+
+def _refuse_account_variable(
+    project: Project, name: str, harness: Harness, own: dict[str, str]
+) -> None:
+    """Refuse an `env:` that would use another login than the agent's account."""
+    if harness.ACCOUNT_VARIABLE in own and find_account(project, name, harness) is not None:
+        raise ManifestError(
+            f"agent {name}: `env:` sets {harness.ACCOUNT_VARIABLE}, which its account sets too",
+            line=project.marked.line(("agents", name, "env")),
+            hint=f"remove {harness.ACCOUNT_VARIABLE} from `env:`, or the agent's account of "
+            f"{harness.NAME} from `accounts:`",
+        )
 
 
 def _resolve_variables(project: Project, name: str, own: dict[str, str]) -> dict[str, str]:

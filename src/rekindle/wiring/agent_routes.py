@@ -7,6 +7,7 @@ import msgspec
 
 from rekindle.config import Project
 from rekindle.documents.launches.route import Route
+from rekindle.documents.manifest import AgentEntry
 from rekindle.documents.manifest_routes import AccountEntry
 from rekindle.errors import AgentError, ManifestError, translate_os_errors
 from rekindle.formats.identifiers import to_one_line
@@ -21,16 +22,20 @@ from rekindle.wiring.open_store import HARNESSES, find_harness
 def find_routes(project: Project, name: str) -> tuple[Route, ...]:
     """Return the routes on which an agent's work can run, in order of preference.
 
-    A person works with an agent in a terminal, so it stays on its first route.
+    A person works with an agent in a terminal, so it stays on its first route. So does a worker of
+    a pipeline.
     """
-    stays = project.manifest.agents[name].mode == "stay"
+    stays = project.manifest.agents[name].mode == "stay" or name in project.workers
     switches = project.settings.runtime.accounts.switch
     plans = list_routes(project.manifest, name, ALIASES, switches=switches)
     return tuple(plan.route for plan in plans[: 1 if stays else None])
 
 
 def with_route(project: Project, name: str, route: Route) -> Project:
-    """Return the project with an agent that has only this route."""
+    """Return the project with an agent that has only this route.
+
+    Accounts of other CLIs stay, for a summarizer or a reviewer with its own `adapter:`.
+    """
     entry = project.manifest.agents[name]
     plans = list_routes(project.manifest, name, ALIASES, switches=True)
     plan = next(plan.entry for plan in plans if plan.route == route)
@@ -39,12 +44,25 @@ def with_route(project: Project, name: str, route: Route) -> Project:
         harness=plan.use,
         persona=plan.persona,
         command=plan.command,
-        accounts=[route.account] if route.account else None,
+        accounts=_keep_accounts(project, entry, route),
         harnesses=None,
     )
     agents = {**project.manifest.agents, name: routed}
     manifest = msgspec.structs.replace(project.manifest, agents=agents)
     return msgspec.structs.replace(project, manifest=manifest)
+
+
+def _keep_accounts(project: Project, entry: AgentEntry, route: Route) -> list[str] | None:
+    kept = {route.account}
+    for harness in _list_adapters(project) - {route.harness}:
+        kept |= {*list_accounts(project.manifest, entry, harness, ALIASES)}
+    return [account for account in entry.accounts or () if account in kept] or None
+
+
+def _list_adapters(project: Project) -> set[str]:
+    """Return the CLIs that personas name, for example for summaries and reviews."""
+    named = {persona.adapter for persona in project.manifest.personas.values() if persona.adapter}
+    return {ALIASES.get(harness, harness) for harness in named}
 
 
 def select_account(
@@ -54,7 +72,7 @@ def select_account(
 
     Without an account for the harness, the variables stay the same.
     """
-    account = _find_account(project, name, harness)
+    account = find_account(project, name, harness)
     if account is None or not harness.ACCOUNT_VARIABLE:
         return dict(variables)
     folder = str(find_account_folder(account))
@@ -103,12 +121,14 @@ def check_accounts(project: Project, name: str, _: tuple[str, ...] = ()) -> None
             CLIs can use.
     """
     entry, known = project.manifest.agents[name], project.manifest.accounts
-    harnesses = {route.harness for route in find_routes(project, name)}
+    harnesses = {route.harness for route in find_routes(project, name)} | _list_adapters(project)
     for account in entry.accounts or ():
         problem, hint = "", ""
         if account not in known:
             problem = f"there is no account named {to_one_line(account)!r}"
             hint = f"use one of: {', '.join(known) or 'there is none yet'}"
+        elif name in project.workers:
+            continue  # a worker has the accounts of all agents, which may use other CLIs
         elif ALIASES.get(known[account].harness, known[account].harness) not in harnesses:
             problem = (
                 f"account {account} belongs to {known[account].harness}, which it does not use"
@@ -123,11 +143,17 @@ def check_account_folder(project: Project, name: str, _: tuple[str, ...] = ()) -
     """Refuse an account's folder that is missing, or that the agent could change.
 
     Raises:
-        ManifestError: The folder is in the project or in the agent's folder.
+        ManifestError: The folder is in the project or in the agent's folder, or contains one.
         AgentError: The folder does not exist.
     """
-    harness = find_harness(project, name)
-    account = _find_account(project, name, harness)
+    own = find_harness(project, name)
+    for named in sorted(_list_adapters(project) | {own.NAME}):
+        if harness := HARNESSES.get(named):
+            _check_folder_of(project, name, harness)
+
+
+def _check_folder_of(project: Project, name: str, harness: Harness) -> None:
+    account = find_account(project, name, harness)
     if account is None:
         return
     entry = project.manifest.agents[name]
@@ -140,16 +166,16 @@ def check_account_folder(project: Project, name: str, _: tuple[str, ...] = ()) -
             line=project.marked.line(("accounts", called, "harness")),
             hint="remove the account; the CLI uses its own configuration",
         )
+    own = _find_own_folder(harness, folder)
     with translate_os_errors(folder):
-        inside = any(
-            folder.resolve().is_relative_to(place.resolve())
-            for place in (project.path, find_agent_dir(project, name))
-        )
+        places = [place.resolve() for place in (project.path, find_agent_dir(project, name))]
+        inside = any(folder.resolve().is_relative_to(place) for place in places)
+        outside = any(place.is_relative_to(own.resolve()) for place in places)
         is_there = folder.is_dir()
-    if not folder.is_absolute() or inside:
+    if inside or outside:
         raise ManifestError(
-            f"account {called}: its folder must be outside the project, because an agent must not "
-            "change its own login",
+            f"account {called}: its folder must be outside the project and not contain it, because "
+            "an agent must not change its own login",
             line=line,
             hint="write a folder in your home, such as `config_dir: ~/claude-work`",
         )
@@ -162,7 +188,16 @@ def check_account_folder(project: Project, name: str, _: tuple[str, ...] = ()) -
         )
 
 
-def _find_account(project: Project, name: str, harness: Harness) -> AccountEntry | None:
+def _find_own_folder(harness: Harness, folder: Path) -> Path:
+    """Return the CLI's own folder for an account, which Gemini CLI creates inside the account's."""
+    if harness.HOOK_FILES is None:
+        return folder
+    variables = {harness.ACCOUNT_VARIABLE: str(folder)}
+    return Path(harness.HOOK_FILES.find_own_folder(variables, str(folder)))
+
+
+def find_account(project: Project, name: str, harness: Harness) -> AccountEntry | None:
+    """Return the agent's first account of a CLI, or None if it lists none."""
     entry = project.manifest.agents[name]
     accounts = list_accounts(project.manifest, entry, harness.NAME, ALIASES)
     return project.manifest.accounts[accounts[0]] if accounts else None

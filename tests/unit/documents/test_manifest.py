@@ -100,7 +100,7 @@ def test_the_reference_loads():
             "review",
             "sandbox",
         ),
-        *("until_claimed", "workspace", "accounts", "harnesses"),
+        *("until_claimed", "workspace", "accounts", "harnesses", "priority"),
     }
     # `handover` is with the steps of pipelines; the others are newer than the reference.
 

@@ -1,13 +1,16 @@
 """An agent's routes and accounts, and the checks of them before a start."""
 
+import msgspec
 import pytest
 
 from rekindle.config import make_project
 from rekindle.documents.launches.route import Route
 from rekindle.errors import AgentError, ManifestError
 from rekindle.wiring import agent_routes
-from rekindle.wiring.open_store import HARNESSES
+from rekindle.wiring.agent_environment import make_environment
+from rekindle.wiring.open_store import HARNESSES, open_store
 from rekindle.wiring.starting.routed_agent import find_unusable_routes
+from rekindle.wiring.summarizer_setup import make_headless
 
 TEXT = """\
 version: 1
@@ -24,7 +27,13 @@ runtime: {{accounts: {{switch: true}}}}
 personas:
   other: {{permissions: {{allowed_tools: {tools}}}}}
 """
-OURS = {"PATH": "/bin", "ANTHROPIC_API_KEY": "k", "ANTHROPIC_BASE_URL": "u", "HOME": "/home/user"}
+OURS = {
+    "PATH": "/bin",
+    "ANTHROPIC_API_KEY": "k",
+    "CLAUDE_CODE_USE_BEDROCK": "1",
+    "ANTHROPIC_BASE_URL": "u",
+    "HOME": "/home/user",
+}
 
 
 def make(tmp_path, named="work, own", folder="~/work", tools="[Bash]"):
@@ -46,12 +55,59 @@ def test_each_route_is_an_agent_of_its_own(tmp_path):
     assert entry.harnesses is None
 
 
+def test_a_summarizer_with_its_own_cli_uses_the_account_of_that_cli(tmp_path):
+    """On each route, it gets the listed login and no key."""
+    text = TEXT.format(named="work, s", folder=tmp_path / "login", tools="[Bash]")
+    text += "  summarizer: {adapter: codex}\n"
+    text = text.replace(
+        "accounts:\n  work", "accounts:\n  s: {harness: codex, config_dir: /s}\n  work"
+    )
+    project = make_project(make(tmp_path).path, text)
+    routed = agent_routes.with_route(project, "a", Route("claude-code", "work"))
+    assert routed.manifest.agents["a"].accounts == ["work", "s"]
+    agent_routes.check_accounts(routed, "a")
+    headless = make_headless(routed, open_store(project), "a", {"OPENAI_API_KEY": "k"})
+    assert headless
+    assert headless.environment == {"CODEX_HOME": "/s"}
+    (tmp_path / "login").mkdir()
+    with pytest.raises(AgentError, match="the folder /s does not exist"):
+        agent_routes.check_account_folder(routed, "a")
+
+
+def test_the_environment_cannot_replace_an_account(tmp_path):
+    """The quota would be counted for the account, but the other login used."""
+    text = TEXT.format(named="work", folder="~/work", tools="[Bash]")
+    text = text.replace("    command:", "    env: {CLAUDE_CONFIG_DIR: /x}\n    command:")
+    project = make_project(make(tmp_path).path, text)
+    with pytest.raises(ManifestError, match="`env:` sets CLAUDE_CONFIG_DIR"):
+        make_environment(project, "a")
+    make_environment(agent_routes.with_route(project, "a", Route("codex")), "a")
+
+
+@pytest.mark.parametrize("folder", ["~nouser/x", '"/x\\0y"', "$HOME/cw", "login"])
+def test_a_folder_that_cannot_be_found_is_refused_with_its_line(tmp_path, folder):
+    """The message says how to write it."""
+    with pytest.raises(ManifestError, match="config_dir") as caught:
+        make(tmp_path, folder=folder)
+    assert "begins with `~/` or `/`" in caught.value.hint
+
+
+def test_a_worker_keeps_the_first_account_of_its_cli(tmp_path):
+    """It lists the accounts of all agents, also those of other CLIs."""
+    project = make(tmp_path, "work, own, spare")
+    entry = msgspec.structs.replace(project.manifest.agents["a"], harnesses=None)
+    manifest = msgspec.structs.replace(project.manifest, agents={"a": entry})
+    worker = msgspec.structs.replace(project, manifest=manifest, workers={"a": tmp_path})
+    assert agent_routes.find_routes(worker, "a") == (Route("claude-code", "work"),)
+    agent_routes.check_accounts(worker, "a")
+
+
 def test_an_account_replaces_keys(tmp_path):
     """The CLI would prefer a key to the login in the folder; other variables stay."""
     project, claude = make(tmp_path, folder="/srv/work"), HARNESSES["claude-code"]
     given = agent_routes.select_account(project, "a", claude, OURS)
     assert given["CLAUDE_CONFIG_DIR"] == "/srv/work"
-    assert "ANTHROPIC_API_KEY" not in given
+    assert not {"ANTHROPIC_API_KEY", "CLAUDE_CODE_USE_BEDROCK"} & given.keys()
     assert given["ANTHROPIC_BASE_URL"] == "u"
     codex = HARNESSES["codex"]
     assert agent_routes.select_account(project, "a", codex, OURS) == OURS
@@ -75,7 +131,7 @@ def test_the_folder_must_exist_outside_the_project(tmp_path):
     with pytest.raises(AgentError, match="does not exist") as missing:
         agent_routes.check_account_folder(make(tmp_path, folder=tmp_path / "gone"), "a")
     assert f"CLAUDE_CONFIG_DIR={tmp_path / 'gone'} claude" in (missing.value.hint or "")
-    for inside in (tmp_path / "project", tmp_path / "project/login", "login"):
+    for inside in (tmp_path / "project", tmp_path / "project/login", tmp_path):
         with pytest.raises(ManifestError, match="outside the project"):
             agent_routes.check_account_folder(make(tmp_path, folder=inside), "a")
     (tmp_path / "there").mkdir()

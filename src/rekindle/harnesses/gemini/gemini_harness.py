@@ -108,7 +108,10 @@ BLOCKED_VARIABLES = (
 )
 """Variables that Gemini CLI or Rekindle sets in its sessions."""
 ACCOUNT_VARIABLE = "GEMINI_CLI_HOME"
-KEY_VARIABLES = ("GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_APPLICATION_CREDENTIALS")
+KEY_VARIABLES = (
+    *("GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_APPLICATION_CREDENTIALS"),
+    "GOOGLE_GENAI_USE_VERTEXAI",
+)
 SANDBOX = SandboxNeeds(
     hosts=(
         *("generativelanguage.googleapis.com", "cloudcode-pa.googleapis.com"),

@@ -26,6 +26,8 @@ class InheritedSettings(msgspec.Struct, frozen=True):
 
     command: list[str] | None
     env: dict[str, str] | None
+    accounts: list[str] | None = None
+    """Accounts of all agents. The worker uses the first one that belongs to its CLI."""
 
 
 def make_entry(
@@ -47,6 +49,7 @@ def make_entry(
             harness=COMMAND_HARNESS,
             command=_NOTHING,
             env=None,
+            accounts=None,
             persona=None,
             until=step.run,
             cycles=1,
@@ -97,6 +100,7 @@ def _make_common(  # noqa: PLR0917 - one per part of the entry
         budget=budget,
         command=persona.command or inherited.command,
         env=inherited.env,
+        accounts=inherited.accounts,
         sandbox=True if persona.sandbox is None else persona.sandbox,
     )
 
@@ -104,9 +108,11 @@ def _make_common(  # noqa: PLR0917 - one per part of the entry
 def find_inherited(manifest: Manifest, harness: str) -> InheritedSettings:
     """Return what a worker takes over from the agents in rekindle.yaml that use the same CLI."""
     similar = [agent for agent in manifest.agents.values() if agent.harness == harness]
+    listed = [agent.accounts or [] for agent in manifest.agents.values()]
     return InheritedSettings(
         command=_find_same(agent.command for agent in similar),
         env=_find_same(agent.env for agent in similar),
+        accounts=list(dict.fromkeys(account for each in listed for account in each)) or None,
     )
 
 

@@ -10,10 +10,13 @@ from rekindle.policy.pipelines.worker_entry import make_entry, make_merging_entr
 TEXT = """\
 version: 1
 agents:
-  trades: {harness: claude-code, env: {KEY: $KEY}}
+  trades: {harness: claude-code, env: {KEY: $KEY}, accounts: [work, spare]}
   prices: {harness: claude-code, env: {KEY: $KEY}}
   other: {harness: codex, command: [wrapped, codex]}
-  third: {harness: codex}
+  third: {harness: codex, accounts: [spare]}
+accounts:
+  work: {harness: claude-code, config_dir: ~/work}
+  spare: {harness: codex, config_dir: ~/spare}
 personas:
   free: {adapter: codex, sandbox: off}
   limited: {adapter: codex, sandbox: {network: [example.org]}}
@@ -78,6 +81,12 @@ def test_a_worker_uses_what_all_agents_with_its_cli_use(make):
     assert make("plain", "claude-code").env == {"KEY": "$KEY"}
     assert make("free").command is None, "only one of the two agents has a wrapper"
     assert make("program", "command").command == ["./build"]
+
+
+def test_a_worker_uses_the_accounts_of_the_agents(make):
+    """Otherwise it would use a login or a key that nobody listed."""
+    assert make("plain", "claude-code").accounts == ["work", "spare"]
+    assert make("lint", "").accounts is None
 
 
 def test_a_command_is_the_check_of_an_agent_that_does_nothing(make):
