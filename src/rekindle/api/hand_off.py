@@ -8,7 +8,11 @@ from rekindle.errors import AgentError, UsageError
 from rekindle.formats.identifiers import to_one_line
 from rekindle.plugins import ALIASES
 from rekindle.policy.projection import sessions
+from rekindle.policy.projection.projection import Projection
+from rekindle.policy.routes.explain_route import explain_block
+from rekindle.policy.supervision.next_move import AgentLimits, choose_agent_route
 from rekindle.system import clock
+from rekindle.wiring.agent_quota import AgentQuota
 from rekindle.wiring.agent_routes import find_routes
 from rekindle.wiring.open_store import HARNESSES, find_harness
 from rekindle.wiring.starting.routed_agent import find_unusable_routes
@@ -21,11 +25,14 @@ def request_handoff(project: Project, store: AgentStore, name: str, to: str = ""
     or "" if none was named.
 
     Raises:
-        AgentError: The agent is not running, or its CLI cannot be stopped between two turns.
+        AgentError: The agent is not running, its CLI cannot be stopped between two turns, or the
+            route is blocked.
         UsageError: The agent has no such route.
     """
     route = find_route(project, name, to) if to else None
     projection = store.read(name).projection
+    if route is not None:
+        _refuse_blocked(project, name, projection, route)
     newest = sessions.find_newest_launch(projection.attempts)
     is_running = newest is not None and not newest.exit
     if route is not None and not is_running and store.is_supervised(name):
@@ -57,6 +64,22 @@ def request_handoff(project: Project, store: AgentStore, name: str, to: str = ""
         )
     store.submit(name, HandoffRequested(ts=clock.read_clock(), to=str(route or "")))
     return str(route or "")
+
+
+def _refuse_blocked(project: Project, name: str, projection: Projection, route: Route) -> None:
+    """Refuse a route on which nothing can start now, because the work would go to another one."""
+    routes, now = find_routes(project, name), clock.read_clock()
+    limits = AgentLimits(runtime=project.settings.runtime, routes=routes)
+    hold = AgentQuota(project, name).find_hold(route)
+    choice = choose_agent_route(projection, limits, now, {route: hold} if hold else {})
+    block = choice.blocks.get(route) if choice else None
+    if block is not None:
+        raise AgentError(
+            f"{route} {explain_block(block, now.astimezone())}",
+            hint=f"try again later, or name another route; `rekindle restart {name}` tries it again"
+            if block.after > 0
+            else "try again later, or name another route",
+        )
 
 
 def find_route(project: Project, name: str, to: str) -> Route:

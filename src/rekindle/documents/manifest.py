@@ -24,6 +24,7 @@ from rekindle.documents.manifest_routes import (
     HarnessEntry,
     fill_items,
     find_entry,
+    name_harness_lists,
     split_harness_lists,
 )
 from rekindle.documents.manifest_sandbox import SandboxKey
@@ -307,7 +308,8 @@ def read_manifest(text: str, file: str = MANIFEST_FILE) -> tuple[Manifest, Marke
     _refuse_unreadable_triggers(marked, file)
     _split_command_lines(marked, file, split_harness_lists(marked))
     _refuse_keys_of_personas(marked, file)
-    parsed = validation.validate_data(marked, Manifest)
+    with name_harness_lists():
+        parsed = validation.validate_data(marked, Manifest)
     agents = {name: _fill_harnesses(entry) for name, entry in parsed.agents.items()}
     parsed = msgspec.structs.replace(parsed, agents=agents)
     for name in parsed.agents:
@@ -327,10 +329,8 @@ def _fill_harnesses(entry: AgentEntry) -> AgentEntry:
     if not entry.harnesses:
         return entry
     items = fill_items(entry.harnesses, entry.persona, entry.command)
-    first = items[0]
-    return msgspec.structs.replace(
-        entry, persona=first.persona, command=first.command, harnesses=items
-    )
+    persona, command = items[0].persona, items[0].command
+    return msgspec.structs.replace(entry, persona=persona, command=command, harnesses=items)
 
 
 def _refuse_unreadable_triggers(marked: MarkedData, file: str) -> None:

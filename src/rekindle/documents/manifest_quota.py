@@ -26,8 +26,8 @@ class QuotaKeys(msgspec.Struct, frozen=True):
         Annotated[
             str,
             _doc(
-                "Part of each quota window that agents leave to you, such as `20%`. Agents that "
-                "share an account then also take turns.",
+                "Part of each quota window that agents leave to you, such as `20%`, below `100%`. "
+                "Agents that share an account then also take turns.",
                 pattern=r"^[0-9]{1,2}(\.[0-9]+)?%$",
             ),
         ]

@@ -1,5 +1,8 @@
 """Keys of rekindle.yaml for where an agent's work can run: `accounts:` and `harness:` lists."""
 
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated, Any
 
 import msgspec
@@ -77,6 +80,17 @@ def split_harness_lists(marked: MarkedData) -> list[KeyPath]:
         own["harness"], own[_HARNESSES] = first, items
         places += [(*path, _HARNESSES, number) for number in range(len(items))]
     return places
+
+
+@contextmanager
+def name_harness_lists() -> Iterator[None]:
+    """Name the key `harness:` in errors about the items of a list, which are in `harnesses`."""
+    try:
+        yield
+    except ManifestError as error:
+        words = re.sub(rf"(agents\.[^.]+)\.{_HARNESSES}\b", r"\1.harness", error.message)
+        hint = error.hint.replace(f", {_HARNESSES}", "").replace(f"`{_HARNESSES}`", "`harness`")
+        raise ManifestError(words, file=error.file, line=error.line, hint=hint) from error
 
 
 def _move_lines(marked: MarkedData, path: KeyPath) -> None:

@@ -48,13 +48,17 @@ def test_the_first_item_can_have_its_own_persona():
         ("harness: [codex, {persona: p}]", "use"),
         ("harness: [codex, {use: x, cycles: 1}]", "cycles"),
         ("harness: codex, harnesses: [{use: x}]", "unknown key 'agents.a.harnesses'"),
+        ("harness: [codex, {name: x}]", "unknown key 'agents.a.harness.1.name'"),
+        ("harness: codex, harneses: x", "did you mean `harness`"),
+        ("harness: codex, zzz: x", "accounts, priority"),
+        ("harness: codex, priority: 1", "agents.a.priority: expected one of high, normal, low"),
     ],
 )
 def test_a_wrong_list_is_refused_with_its_line(listed, words):
     """The message names what is wrong, and the line of the list."""
     with pytest.raises(ManifestError) as caught:
         manifest.parse(f"version: 1\nagents:\n  a: {{{listed}}}\n")
-    assert words in str(caught.value)
+    assert words in f"{caught.value} {caught.value.hint}"
     assert caught.value.line == 3
 
 

@@ -10,6 +10,7 @@ from rekindle.wiring import agent_routes
 from rekindle.wiring.agent_environment import make_environment
 from rekindle.wiring.open_store import HARNESSES, open_store
 from rekindle.wiring.starting.routed_agent import find_unusable_routes
+from rekindle.wiring.starting.start_notes import find_notes
 from rekindle.wiring.summarizer_setup import make_headless
 
 TEXT = """\
@@ -145,3 +146,14 @@ def test_a_route_that_cannot_enforce_its_persona_is_not_used(tmp_path):
     assert list(found) == [Route("codex")]
     assert "Bash(git *)" in str(found[Route("codex")])
     assert not dict(find_unusable_routes(make(tmp_path), "a", on_this_host=False))
+
+
+def test_notes_tell_what_a_list_does_not_do(tmp_path):
+    """A second account needs a setting, and two CLIs have no model in common."""
+    text = TEXT.format(named="work, own", folder="~/work", tools="[Bash]")
+    text = text.replace("switch: true", "switch: false").replace("persona: other, ", "")
+    project = make_project(make(tmp_path).path, f"{text}  default: {{model: opus}}\n")
+    notes = " ".join(note.words for note in find_notes(project, "a"))
+    assert "only the first is used, not own" in notes
+    assert "claude-code, codex all get the model opus" in notes
+    assert not list(find_notes(make(tmp_path), "a"))

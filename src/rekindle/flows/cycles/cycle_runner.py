@@ -27,7 +27,7 @@ from rekindle.policy.exits.stop_reasons import needs_checkpoint, parse_reason
 from rekindle.policy.handoff import window_rule
 from rekindle.policy.projection.projection import Projection
 from rekindle.policy.projection.sessions import LaunchRecord
-from rekindle.policy.routes.choose_route import needs_login
+from rekindle.policy.routes.choose_route import is_first_login_exit
 from rekindle.policy.supervision import budget
 from rekindle.policy.supervision.next_move import measure_idle_work
 from rekindle.system.files import durable_files
@@ -115,9 +115,7 @@ class CycleRunner:
         self, number: int, step: StartFresh | ResumeSession, tried: list[LaunchRecord]
     ) -> None:
         """Start a process, follow it, and record its exit."""
-        if isinstance(step, ResumeSession) and not (
-            self._can_resume(tried[-1]) and self._carry_session(tried[-1])
-        ):
+        if isinstance(step, ResumeSession) and not self.can_continue(tried[-1]):
             step = StartFresh(recovery=True, why="its session cannot be resumed")
         folder = self._ports.store.folder(self._agent.name)
         fresh = folder.fresh
@@ -181,7 +179,7 @@ class CycleRunner:
         # Remove the request only after the launch is recorded, so a crash cannot lose it.
         folder.remove(fresh)
         route = str(self._agent.route) if self._agent.routes or self._agent.account else ""
-        self._notify_expired_login(tried)
+        self._notify_expired_login(projection, tried)
         self._ports.tell(
             LaunchReport(number, origin.session, origin.resumes, origin.recovery, origin.why, route)
         )
@@ -242,11 +240,17 @@ class CycleRunner:
             harnesses = list(self._agent.harnesses.values()) or [self._agent.harness]
             TranscriptArchiver(self._ports.store, self._agent.name, harnesses).all()
 
-    def _notify_expired_login(self, tried: list[LaunchRecord]) -> None:
-        """Notify the operator if work has left a route that only a person can free."""
-        if tried and self._agent.has_left(tried[-1].route) and needs_login(tried[-1].exit):
+    def _notify_expired_login(self, known: Projection, tried: list[LaunchRecord]) -> None:
+        """Notify the operator once if work has left a route that only a person can free."""
+        if not tried or not self._agent.has_left(tried[-1].route):
+            return
+        if is_first_login_exit(tried[-1], known.attempts.values(), known.run.since):
             words = f"{tried[-1].route} needs you; the work continues on {self._agent.route}"
             self._ports.notify(parse_reason(tried[-1].exit), words)
+
+    def can_continue(self, last: LaunchRecord) -> bool:
+        """Return whether the last session can be resumed here. Carry it over if needed."""
+        return self._can_resume(last) and self._carry_session(last)
 
     def _carry_session(self, last: LaunchRecord) -> bool:
         """Copy the last session's transcript to this account. Return whether it can continue."""

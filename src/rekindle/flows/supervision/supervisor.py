@@ -233,7 +233,8 @@ class Supervisor:
                 if self._waits.wait_until(self._log, move, projection.run):
                     self._waited_after = move.after
             case StartFresh() | ResumeSession():
-                self._start_launch(move, projection)
+                halts = self._start_launch(move, projection)
+                return self._enter_halt(number, halts) if halts else None
         return None
 
     def _decide(self, projection: Projection) -> Move:
@@ -290,19 +291,22 @@ class Supervisor:
             is_probe or REACTIONS[stop_reasons.find_reaction(attempts[-1].exit)].is_outside
         )
 
-    def _start_launch(self, step: StartFresh | ResumeSession, projection: Projection) -> None:
+    def _start_launch(
+        self, step: StartFresh | ResumeSession, projection: Projection
+    ) -> EnterSafeMode | None:
         if self._ports.interrupted():
-            return
+            return None
         self._report_skipped_wait(projection)
         is_first, self._has_launched = not self._has_launched, True
         try:
-            self._steps.launch(step, projection)
+            return self._steps.launch(step, projection)
         except AgentError:
             # The CLI could not be started at all. For the first launch of `rekindle run`, show the
             # error immediately. Later it counts as a crash, because the CLI may be in the middle of
             # an update.
             if not self._by_watchdog and is_first:
                 raise
+            return None
 
     def _report_skipped_wait(self, projection: Projection) -> None:
         """Report that a wait is skipped because the operator stopped and restarted the agent."""

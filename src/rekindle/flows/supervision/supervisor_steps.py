@@ -67,9 +67,26 @@ class SupervisorSteps:
     def decide(self, projection: Projection, choice: RouteChoice | None = None) -> Move:
         return decide_move(projection, self._limits, self._ports.clock(), choice)
 
-    def launch(self, step: StartFresh | ResumeSession, projection: Projection) -> None:
-        """Start the launch that was chosen for this projection."""
+    def launch(
+        self, step: StartFresh | ResumeSession, projection: Projection
+    ) -> EnterSafeMode | None:
+        """Start the launch that was chosen for this projection.
+
+        If the session cannot be carried over to its new account, write a checkpoint instead, from
+        which the next launch starts.
+        """
+        launches = sessions.select_cycle_launches(projection.attempts, projection.current_cycle)
+        last = [*launches.values()][-1] if launches else None
+        if (
+            isinstance(step, ResumeSession)
+            and last is not None
+            and last.account != self._agent.account
+            and self._handoff is not None
+            and not self.cycle.can_continue(last)
+        ):
+            return self.hand_off_session(launches)
         self.cycle.launch(self.cycle.open(), step, select_open_launches(projection))
+        return None
 
     def hand_off_session(
         self, launches: Mapping[str, sessions.LaunchRecord]

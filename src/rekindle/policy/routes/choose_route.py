@@ -35,6 +35,22 @@ def needs_login(exit_kind: str) -> bool:
     return exit_kind in _LOGIN_EXITS
 
 
+def is_first_login_exit(
+    last: LaunchRecord, launches: Iterable[LaunchRecord], since: int = 0
+) -> bool:
+    """Return whether a launch needs a person's login, and the one before it on its route did not.
+
+    Launches before the log position `since` do not count.
+    """
+    earlier = [
+        launch
+        for launch in launches
+        if launch.route == last.route and since < launch.seq < last.seq
+    ]
+    before = max(earlier, key=lambda launch: launch.seq, default=None)
+    return needs_login(last.exit) and (before is None or not needs_login(before.exit))
+
+
 class RouteBlock(msgspec.Struct, frozen=True):
     """Why no work can start on a route, and until when."""
 

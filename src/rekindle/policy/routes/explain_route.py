@@ -18,7 +18,7 @@ def explain_route(
     shown = current if current in routes else choice.route
     before = routes[: routes.index(shown)]
     blocked = [
-        f"{route} {_explain(choice.blocks[route], now)}"
+        f"{route} {explain_block(choice.blocks[route], now)}"
         for route in before
         if route in choice.blocks
     ]
@@ -28,7 +28,8 @@ def explain_route(
     return f"{shown}; its next cycle uses {free[0]} again" if free else str(shown)
 
 
-def _explain(block: RouteBlock, now: datetime) -> str:
+def explain_block(block: RouteBlock, now: datetime) -> str:
+    """Return until when a route is blocked and why, as the end of a sentence about the route."""
     reason = STOP_REASONS[block.why].text
     if block.needs_person:
         return f"does not work: {reason}"

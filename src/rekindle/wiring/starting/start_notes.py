@@ -11,11 +11,14 @@ from rekindle.documents.command_line import find_unexpanded
 from rekindle.errors import RekindleError
 from rekindle.formats.identifiers import to_one_line
 from rekindle.harnesses import command_harness
+from rekindle.plugins import ALIASES
+from rekindle.policy.routes.list_routes import list_accounts, list_routes
 from rekindle.policy.settings.runtime_settings import AgentDefaults
 from rekindle.policy.setup.permissions import explain_reach
 from rekindle.wiring import sandbox_setup
 from rekindle.wiring import summarizer_setup as summarizing
 from rekindle.wiring.agent_dir_list import find_agent_dir
+from rekindle.wiring.agent_routes import find_routes
 from rekindle.wiring.open_store import HARNESSES, find_harness
 from rekindle.wiring.starting.start_checks import find_checkpoint_persona, read_persona
 
@@ -37,8 +40,10 @@ class StartNote(NamedTuple):
 
 
 def find_notes(project: Project, name: str) -> Iterator[StartNote]:
-    """Yield notes about the agent's commands and its sandbox."""
+    """Yield notes about the agent's commands, its routes and its sandbox."""
     yield from _find_literal_words(project, name)
+    yield from _find_unused_accounts(project, name)
+    yield from _find_shared_model(project, name)
     yield from _find_missing_until(project, name)
     if sandbox_setup.ignores_cpu(project, name):
         yield StartNote(IGNORED_CPU, IGNORED_CPU_HINT)
@@ -54,6 +59,38 @@ def _find_literal_words(project: Project, name: str) -> Iterator[StartNote]:
                 f"`{key}:` is not run by a shell, so its program gets `{to_one_line(word)}` "
                 "literally",
                 f"write `{key}: [sh, -c, {script}]`, or quote the word: '{to_one_line(word)}'",
+            )
+
+
+def _find_unused_accounts(project: Project, name: str) -> Iterator[StartNote]:
+    """Yield a note for accounts that need `switch: true`."""
+    entry = project.manifest.agents[name]
+    if project.settings.runtime.accounts.switch or name in project.workers:
+        return
+    used = find_routes(project, name)
+    for harness in dict.fromkeys(route.harness for route in used):
+        if unused := list_accounts(project.manifest, entry, harness, ALIASES)[1:]:
+            yield StartNote(
+                f"of its accounts of {harness}, only the first is used, not {', '.join(unused)}",
+                "write `runtime: {accounts: {switch: true}}` to switch between them; read first "
+                "what your plans allow",
+            )
+
+
+def _find_shared_model(project: Project, name: str) -> Iterator[StartNote]:
+    """Yield a note if several CLIs would get the same model name."""
+    plans = list_routes(project.manifest, name, ALIASES, switches=False)
+    users: dict[str, list[str]] = {}
+    for plan in plans:
+        role = plan.entry.persona or AgentDefaults().persona
+        users.setdefault(role, []).append(plan.route.harness)
+    for role, harnesses in users.items():
+        persona = project.manifest.personas.get(role)
+        if persona is not None and persona.model and len(harnesses) > 1:
+            yield StartNote(
+                f"persona {role}: {', '.join(harnesses)} all get the model {persona.model}, but "
+                "CLIs name their models differently",
+                f"give the others a persona of their own: `{{use: {harnesses[1]}, persona: NAME}}`",
             )
 
 

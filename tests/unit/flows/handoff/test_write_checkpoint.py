@@ -1,9 +1,12 @@
 """A checkpoint for the next session is written by any summarizer, and after any failure of one."""
 
+import msgspec
 import pytest
 
 from rekindle.documents import checkpoint, events, primer
 from rekindle.documents.checkpoint import CheckpointSection
+from rekindle.documents.launches.launch_types import Capabilities
+from rekindle.documents.launches.route import Route
 from rekindle.documents.transcripts.turns import Turn
 from rekindle.errors import ManifestError, OverBudgetError
 from rekindle.flows.cycles.close_cycle import CycleEndPorts
@@ -11,6 +14,7 @@ from rekindle.flows.handoff.write_checkpoint import CheckpointWriter
 from rekindle.flows.launches.checked_command import CommandResult
 from rekindle.flows.transcripts.session_turns import strip_primers
 from rekindle.flows.transcripts.summarize_turns import Summarizer
+from rekindle.policy.settings.runtime_settings import MAX_LIMIT_PROBE_SECONDS
 from rekindle.summarizers.mechanical_summary import KnownWork
 from unit.flows.cycles.test_cycle_runner import Scene
 
@@ -119,3 +123,43 @@ def test_many_handoffs_of_a_cycle_are_counted_from_one_and_told_once(scene):
     (what, words), (end, _) = scene.notified
     assert (what, end) == ("handoffs", "cycles")
     assert "4 handoffs in one cycle: split this work" in words
+
+
+WORK, OWN = Route("fake", "work"), Route("fake", "own")
+
+
+@pytest.fixture
+def routed(scene, monkeypatch):
+    """An agent with two accounts, between which no transcript can be carried."""
+    monkeypatch.setattr(scene.harness, "CAN", Capabilities(carries_sessions=True), raising=False)
+    scene.facts = {"routes": (WORK, OWN), "account": "work"}
+    make = scene.world
+    monkeypatch.setattr(
+        scene,
+        "world",
+        lambda store=None: msgspec.structs.replace(
+            make(store), open_route=lambda route: scene.agent(account=route.account)
+        ),
+    )
+    return scene
+
+
+def test_a_session_that_cannot_be_carried_over_leaves_a_checkpoint(routed):
+    """The next account starts from it, not from the recorded state alone."""
+    routed.plays(("limit", routed.opens()), ("clean", routed.opens()))
+    assert routed.run(ending=ending()).why == "cycles"
+    first, second = routed.logged(events.LaunchStarted)
+    assert (first.account, second.account) == ("work", "own")
+    assert (second.resumes, second.recovery) == (False, False)
+    assert [one.launch for one in routed.logged(events.HandoffResumed)] == [second.launch]
+
+
+def test_an_expired_login_is_notified_once_until_the_route_works(routed):
+    """Each cycle tries it again after a while."""
+    routed.facts["cycles"] = 3
+    late = routed.later(MAX_LIMIT_PROBE_SECONDS + 1)
+    for _ in range(3):
+        routed.plays(("auth", routed.opens()), ("clean", routed.opens(), late))
+    assert routed.run(ending=ending(), once=False).why == "cycles"
+    assert routed.exits() == ["auth", "clean"] * 3
+    assert [what for what, _ in routed.notified].count("auth") == 1

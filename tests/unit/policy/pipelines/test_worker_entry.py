@@ -84,7 +84,7 @@ def test_a_worker_uses_what_all_agents_with_its_cli_use(make):
 
 
 def test_a_worker_uses_the_accounts_of_the_agents(make):
-    """Otherwise it would use a login or a key that nobody listed."""
+    """Otherwise it would use an unlisted login or key."""
     assert make("plain", "claude-code").accounts == ["work", "spare"]
     assert make("lint", "").accounts is None
 

@@ -12,7 +12,7 @@ from rekindle.documents.launches.route import Route
 from rekindle.policy.exits.restart import WaitUntil, decide_restart
 from rekindle.policy.exits.stop_reasons import EXIT_KINDS
 from rekindle.policy.projection.sessions import LaunchRecord
-from rekindle.policy.routes.choose_route import RouteRequest, choose_route
+from rekindle.policy.routes.choose_route import RouteRequest, choose_route, is_first_login_exit
 from rekindle.policy.routes.route_path import RoutePath
 from rekindle.policy.settings.runtime_settings import (
     LIMIT_PROBE_SECONDS,
@@ -206,3 +206,14 @@ def test_the_choice_does_not_depend_on_the_order_of_events(seen, order):
     assert (choice.wait is None) == (choice.route not in choice.blocks)
     shuffled = [launches[place] for place in order if place < len(launches)]
     assert choose(*shuffled, cycle=3) == choice
+
+
+def test_only_the_first_of_several_expired_logins_counts():
+    """Until the route has worked, or the operator has restarted the agent."""
+    first, other, second = launch(1, A, "auth"), launch(2, B, "clean"), launch(3, A, "billing")
+    was = [first, other, second]
+    assert is_first_login_exit(first, was)
+    assert not is_first_login_exit(second, was)
+    assert not is_first_login_exit(other, was)
+    assert is_first_login_exit(second, was, since=2)
+    assert is_first_login_exit(launch(5, A, "auth"), [*was, launch(4, A, "crash")])
