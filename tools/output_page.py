@@ -170,6 +170,7 @@ OUTPUTS = {
             "agent": AGENT,
             "file": "Path of the exported file.",
             "session": "Session that continues after the import; empty if a fresh one starts.",
+            "omitted": "Variables of `env:` whose values are not in the file.",
         },
     ),
     "import": Output(

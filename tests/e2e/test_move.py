@@ -33,8 +33,12 @@ class Mover:
         self.rekindle("stop", "trades")
         run.wait()
 
-    def export(self):
+    def export(self, *, is_same_home=False):
         self.rekindle("export", "trades", "trades.rekindle")
+        if is_same_home:
+            self.home = self.sandbox.home
+            shutil.copy(self.project / "PROMPT.md", self.there)
+            return shutil.copy(self.project / "trades.rekindle", self.there)
         # The other home has the CLI's settings and none of its sessions.
         kept = shutil.ignore_patterns("projects", "sessions", "tmp", "*.sqlite*", "history*")
         shutil.copytree(self.sandbox.home, self.home, ignore=kept, symlinks=True)
@@ -56,11 +60,20 @@ class Mover:
 @pytest.mark.parametrize("name", ONE_IN_CI)
 def test_a_moved_agent_continues_its_session(name, request, place):
     """The session id is the same, and the model gets the earlier turns, in a new home and path."""
-    mover = Mover(name, request, place)
+    continue_there(Mover(name, request, place))
+
+
+@pytest.mark.torture
+def test_a_codex_session_continues_in_another_folder_of_the_same_home(request, place):
+    """Codex keeps the sessions of all folders in one place, so the original is there."""
+    continue_there(Mover("codex", request, place), is_same_home=True)
+
+
+def continue_there(mover, *, is_same_home=False):
     mover.stop_in_call()
     (before,) = mover.rekindle.events("launch.ended")
-    mover.export()
-    assert "imported trades" in mover.run_there("import", "trades.rekindle")
+    mover.export(is_same_home=is_same_home)
+    assert "imported trades" in mover.run_there("import", "trades.rekindle", "--yes")
     mover.run_there("run", "trades", "--cycles", "1", "--trust", code=0)
     *_, moved, resumed = mover.events_there("launch.started")
     assert (moved["origin"], moved["session"]) == ("import", before["session"])

@@ -15,8 +15,10 @@ from typing import Any
 
 import msgspec
 
-from rekindle.errors import DocumentError
-from rekindle.formats.identifiers import AGENT_NAME
+from rekindle.documents import events, manifest, manifest_edit
+from rekindle.documents.manifest import Manifest
+from rekindle.errors import DocumentError, ManifestError, RekindleError
+from rekindle.formats.identifiers import AGENT_NAME, SESSION_ID
 
 SCHEMA = 1
 _MAGIC = b"REKINDLE-EXPORT "
@@ -29,8 +31,6 @@ _FILES = frozenset(
 )
 _FOLDERS = ("memories", "transcripts")
 _SEGMENT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+~:-]{0,200}\Z")
-_PLAIN = re.compile(r"[^\x00-\x1f\x7f-\x9f\u2028\u2029,\[\]{}#\"]*\Z")
-"""Text that has no effect on the YAML around it."""
 _DAMAGED = "get a complete copy of it, or export the agent again with `rekindle export`"
 
 
@@ -45,14 +45,17 @@ class ExportedPart(msgspec.Struct, frozen=True):
 class ExportHeader(msgspec.Struct, frozen=True, kw_only=True):
     agent: str
     harness: str
+    """CLI of the session, or the agent's first one."""
     exported: str
     """Time of the export."""
     folder: str
     """Folder in which the agent worked."""
     entry: dict[str, Any] = {}
     """The agent's keys in the manifest."""
-    persona: dict[str, Any] = {}
-    """Permissions of the agent's persona."""
+    personas: dict[str, dict[str, Any]] = {}
+    """The keys of the agent's personas in the manifest."""
+    omitted: tuple[str, ...] = ()
+    """Variables in the agent's `env:` whose values are not in the file."""
     session: str = ""
     """Session that the agent continues; empty if its next session is a fresh one."""
     parts: tuple[ExportedPart, ...] = ()
@@ -103,20 +106,64 @@ def parse(data: bytes, name: str) -> AgentExport:
         raise DocumentError(name, f"has an invalid header ({error})", hint=_DAMAGED) from error
     if not AGENT_NAME.match(header.agent):
         raise DocumentError(name, "has an invalid agent name", hint=_DAMAGED)
-    if not _has_plain_settings(header):
-        raise DocumentError(name, "has invalid settings", hint=_DAMAGED)
-    return AgentExport(header, _split_parts(header, content, name))
+    if header.session and not SESSION_ID.match(header.session):
+        raise DocumentError(name, "has an invalid session id", hint=_DAMAGED)
+    try:
+        read_settings(header)
+    except (RekindleError, ValueError, RecursionError) as error:
+        raise DocumentError(name, f"has invalid settings ({error})", hint=_DAMAGED) from error
+    parts = _split_parts(header, content, name)
+    if sum(part.startswith(SESSION_PREFIX) for part in parts) != bool(header.session):
+        raise DocumentError(name, "does not contain one transcript of its session", hint=_DAMAGED)
+    return AgentExport(header, parts)
 
 
-def _has_plain_settings(header: ExportHeader) -> bool:
-    """Return whether the settings can be added to a manifest without changing anything else."""
-    words = [header.harness, *header.entry, str(header.entry.get("prompt", ""))]
-    words.append(str(header.entry.get("persona", "")))
-    lists = [rules for rules in header.persona.values() if rules is not None]
-    if not all(isinstance(rules, list) for rules in lists):
-        return False
-    words += [str(rule) for rules in lists for rule in rules]
-    return all(_PLAIN.match(word) for word in words)
+def render_settings(header: ExportHeader) -> str:
+    """Return the exported settings as a part of a manifest."""
+    return _add_all("", header, header.personas).partition("version: 1\n")[2]
+
+
+def read_settings(header: ExportHeader) -> Manifest:
+    """Return a manifest that consists of the exported settings."""
+    return manifest.parse(_add_all("", header, header.personas))
+
+
+def add_settings(text: str, header: ExportHeader) -> str:
+    """Add the exported settings to a manifest's text, unless it has the agent.
+
+    Raises:
+        ManifestError: The manifest has another persona with the same name.
+    """
+    known = manifest.parse(text) if text.strip() else Manifest(version=manifest.SCHEMA)
+    if header.agent in known.agents:
+        return text
+    own = read_settings(header).personas
+    for persona in own.keys() & known.personas.keys():
+        if own[persona] != known.personas[persona]:
+            raise ManifestError(
+                f"there is another persona {persona!r}, with other keys than the exported one",
+                hint="rename it there, or rename the agent's persona and export it again",
+            )
+    missing = {name: keys for name, keys in header.personas.items() if name not in known.personas}
+    return _add_all(text, header, missing)
+
+
+def _add_all(text: str, header: ExportHeader, personas: Mapping[str, dict[str, Any]]) -> str:
+    text = manifest_edit.add_entry(text, "agents", header.agent, header.entry)
+    for name, keys in personas.items():
+        text = manifest_edit.add_entry(text, "personas", name, keys, "Imported with the agent.")
+    return text
+
+
+def _has_event(log: bytes) -> bool:
+    """Return whether a log has an event. Lines that were torn by a crash have no effect."""
+    for line in log.splitlines():
+        try:
+            events.parse(line)
+        except DocumentError:
+            continue
+        return True
+    return False
 
 
 def _split_parts(header: ExportHeader, content: bytes, name: str) -> dict[str, bytes]:
@@ -132,6 +179,8 @@ def _split_parts(header: ExportHeader, content: bytes, name: str) -> dict[str, b
         offset += part.size
     if offset != len(content) or f"{AGENT_PREFIX}ops.jsonl" not in parts:
         raise DocumentError(name, "does not contain what its header lists", hint=_DAMAGED)
+    if not _has_event(parts[f"{AGENT_PREFIX}ops.jsonl"]):
+        raise DocumentError(name, "has a log without events", hint=_DAMAGED)
     return parts
 
 

@@ -1,7 +1,10 @@
 """Create manifests, and add agents and personas to existing ones without changing other text."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
 
 from rekindle.documents.manifest import (
     SCHEMA,
@@ -13,11 +16,12 @@ from rekindle.documents.manifest import (
 from rekindle.errors import ManifestError, RekindleError
 from rekindle.formats import yaml_lines
 
+_START = f"# yaml-language-server: $schema=.rekindle/{SCHEMA_FILE}\nversion: {SCHEMA}\n"
+
 
 def compose(agent: str, harness: str, prompt: str, more: Sequence[str] = ()) -> str:
     """Return a new manifest with one agent. `more` contains extra lines for the agent's entry."""
-    modeline = f"# yaml-language-server: $schema=.rekindle/{SCHEMA_FILE}\n"
-    return f"{modeline}version: {SCHEMA}\nagents:\n{_render_entry(agent, harness, prompt, more)}"
+    return f"{_START}agents:\n{_render_entry(agent, harness, prompt, more)}"
 
 
 def add_agent_entry(
@@ -36,10 +40,29 @@ def add_persona_entry(text: str, name: str, permissions: Permissions, words: str
     """Add a persona below a comment, unless it already exists, and return the manifest's text."""
     if name in parse(text).personas:
         return text
-    lists = (("allowed_tools", permissions.allowed_tools), ("deny", permissions.deny))
-    rules = [f"      {key}: [{', '.join(tools)}]\n" for key, tools in lists if tools is not None]
-    entry = f"  # {words}\n  {yaml_lines.quote_scalar(name)}:\n    permissions:\n{''.join(rules)}"
-    return _add_entry(text, "personas", name, entry)
+    rules = {
+        key: tools for key, tools in msgspec.to_builtins(permissions).items() if tools is not None
+    }
+    return add_entry(text, "personas", name, {"permissions": rules}, words)
+
+
+def add_entry(text: str, section: str, name: str, keys: Mapping[str, Any], words: str = "") -> str:
+    """Add an agent or a persona with any keys to a manifest, which may be empty."""
+    comment = f"  # {words}\n" if words else ""
+    entry = f"{comment}  {yaml_lines.quote_scalar(name)}:\n{_render_keys(keys, '    ')}"
+    return _add_entry(text if text.strip() else _START, section, name, entry)
+
+
+def _render_keys(keys: Mapping[str, Any], indent: str) -> str:
+    """Render keys as lines. Lists are written in one line."""
+    lines = []
+    for key, value in keys.items():
+        begin = f"{indent}{yaml_lines.quote_scalar(key)}:"
+        if isinstance(value, dict) and value:
+            lines.append(f"{begin}\n{_render_keys(value, indent + '  ')}")
+        else:
+            lines.append(f"{begin} {yaml_lines.quote_value(value)}\n")
+    return "".join(lines)
 
 
 def _add_entry(text: str, section: str, name: str, entry: str) -> str:

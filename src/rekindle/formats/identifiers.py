@@ -8,6 +8,8 @@ from rekindle.errors import UsageError
 from rekindle.thresholds.texts import LINE_LIMIT, QUOTED_CHARACTERS
 
 AGENT_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}\Z")
+SESSION_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
+"""Lower-case UUID. Case matters, because the id is part of the transcript's file name."""
 STABLE_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
 
 

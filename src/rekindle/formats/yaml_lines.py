@@ -72,6 +72,16 @@ def quote_scalar(text: str) -> str:
     return written.rstrip("\n")
 
 
+def quote_value(value: Any) -> str:
+    """Render plain data in one line of YAML that parses to the same data."""
+    if isinstance(value, str):
+        return quote_scalar(value)
+    written: str = yaml.safe_dump(
+        value, default_flow_style=True, width=float("inf"), allow_unicode=True, sort_keys=False
+    )
+    return written.removesuffix("...\n").rstrip("\n")
+
+
 def _read_events(text: str) -> Iterator[yaml.Event]:
     yield from yaml.parse(text, Loader=_Loader)
 

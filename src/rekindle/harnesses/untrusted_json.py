@@ -1,6 +1,5 @@
 """Helpers for a CLI's JSON, in which any value may be missing or have an unexpected type."""
 
-import re
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
@@ -14,7 +13,7 @@ from rekindle.documents.transcripts.turns import (
 )
 from rekindle.errors import DocumentError, UsageError
 from rekindle.formats import json_codec
-from rekindle.formats.identifiers import to_one_line
+from rekindle.formats.identifiers import SESSION_ID, to_one_line
 from rekindle.thresholds.storage import JSON_LINE_BYTES
 from rekindle.thresholds.supervision import ARGUMENT_BYTES
 from rekindle.thresholds.texts import ABOUT_CHARACTERS, MARGIN_CHARACTERS, WORD_CHARACTERS
@@ -23,8 +22,6 @@ _MEANT_OTHERWISE = ("-", "/", "!")
 """First characters that make a CLI treat a prompt as an option or a command."""
 _MOST = 2**53
 """Largest integer that JavaScript, the language of most CLIs, can represent exactly."""
-_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
-"""Lower-case UUID. Case matters, because the id is part of the transcript's file name."""
 
 
 def parse_object(line: bytes) -> dict[str, Any]:
@@ -74,7 +71,7 @@ def to_word(value: object, limit: int = WORD_CHARACTERS) -> str:
 
 def to_uuid(value: object) -> str:
     """Return a session id, or "" if the value is not a UUID."""
-    return value if isinstance(value, str) and _UUID.match(value) else ""
+    return value if isinstance(value, str) and SESSION_ID.match(value) else ""
 
 
 def describe_call(arguments: dict[str, Any]) -> str:

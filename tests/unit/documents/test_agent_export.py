@@ -1,17 +1,28 @@
 """An exported agent is read only if the file is complete, unchanged and safe."""
 
 import random
+from datetime import UTC, datetime
 
 import msgspec
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
-from rekindle.documents import agent_export
+from rekindle.documents import agent_export, events, manifest
 from rekindle.documents.agent_export import ExportHeader
-from rekindle.errors import DocumentError
+from rekindle.errors import DocumentError, ManifestError
 
-HEADER = ExportHeader(agent="trades", harness="codex", exported="2026-11-18", folder="/a/b")
+HEADER = ExportHeader(
+    agent="trades",
+    harness="codex",
+    exported="2026-11-18",
+    folder="/a/b",
+    entry={"harness": "codex"},
+    session="30bc600c-59d1-47d3-8b01-c0bbd4e423f5",
+)
+EVENT = events.render(events.LoopAdded(ts=datetime(2026, 11, 18, tzinfo=UTC), id="a", text="b"))
 PARTS = {
-    "agent/ops.jsonl": b'{"v":1}\n' * 50,
+    "agent/ops.jsonl": EVENT + b"\n{torn\n" * 40,
     "agent/memories/consensus.md": b"## Next Action\nGo on.\n",
     "agent/transcripts/a~b+1.jsonl.gz": bytes(range(256)),
     "session/rollout-2026-11-18T10-36-05-x.jsonl": b"{}\n",
@@ -66,26 +77,58 @@ def test_a_forged_header_is_refused():
 
 
 @pytest.mark.parametrize(
-    "changes",
+    ("changes", "reason"),
     [
-        {"entry": {"until: x\n  other": 1}},
-        {"entry": {"prompt": "a\nagents: {}"}},
-        {"entry": {"persona": "a\nb"}},
-        {"harness": "codex\n  x: 1"},
-        {"persona": {"allowed_tools": ["Bash]\nagents: {}"]}},
-        {"persona": {"allowed_tools": "Bash"}},
+        ({"entry": {}}, "settings"),
+        ({"entry": {"harness": "codex", "until: x\n  other": 1}}, "settings"),
+        ({"entry": {"harness": "codex", "env": "x"}}, "settings"),
+        ({"personas": {"a": {"permissions": {"allowed_tools": "Bash"}}}}, "settings"),
+        ({"personas": {"a": {"permissions": {"deny": [1]}}}}, "settings"),
+        ({"personas": {"a": {"nosuch": 1}}}, "settings"),
+        ({"session": "--dangerously-skip-permissions"}, "session id"),
+        ({"session": ""}, "one transcript"),
     ],
 )
-def test_settings_cannot_change_the_rest_of_a_manifest(changes):
+def test_an_invalid_header_is_refused(changes, reason):
     forged = agent_export.render(msgspec.structs.replace(HEADER, **changes), PARTS)
-    with pytest.raises(DocumentError, match="invalid settings"):
+    with pytest.raises(DocumentError, match=reason):
         agent_export.parse(forged, "x")
 
 
-def test_usual_settings_are_accepted():
+def test_a_log_without_events_is_refused():
+    forged = agent_export.render(HEADER, {**PARTS, "agent/ops.jsonl": b"not json\n"})
+    with pytest.raises(DocumentError, match="without events"):
+        agent_export.parse(forged, "x")
+
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+
+
+@given(TEXTS, TEXTS, st.lists(TEXTS))
+@example("a\nagents: {}", 'Bash(echo "x":*)', ["a, [b] {c} #d"])
+def test_any_text_arrives_in_a_manifest_and_changes_nothing_else(prompt, persona, rules):
     header = msgspec.structs.replace(
         HEADER,
-        entry={"prompt": "PROMPT.md", "until": ["true"], "persona": "edit-and-run"},
-        persona={"allowed_tools": ["Bash(npm run test:*)", "Read(//a/**)"], "deny": None},
+        entry={"harness": ["codex", {"use": "gemini", "persona": persona}], "prompt": prompt},
+        personas={persona: {"permissions": {"ask": rules}}},
     )
-    assert agent_export.parse(agent_export.render(header, PARTS), "x").header.entry == header.entry
+    before = manifest.parse(KNOWN)
+    after = manifest.parse(agent_export.add_settings(KNOWN, header))
+    assert after.agents.pop("trades").prompt == prompt
+    assert after.personas.pop(persona).permissions.ask == rules
+    assert after == before
+
+
+KNOWN = "version: 1\nagents:\n  other: {harness: x}\nnotify: []\n"
+
+
+def test_another_persona_of_the_same_name_is_refused():
+    """The same one is kept, and so is an agent that the manifest already has."""
+    header = msgspec.structs.replace(HEADER, personas={"a": {"model": "x"}})
+    added = agent_export.add_settings(KNOWN, header)
+    assert agent_export.add_settings(added, header) == added
+    other = msgspec.structs.replace(header, agent="second")
+    assert manifest.parse(agent_export.add_settings(added, other)).personas.keys() == {"a"}
+    other = msgspec.structs.replace(other, personas={"a": {"model": "y"}})
+    with pytest.raises(ManifestError, match="another persona 'a'"):
+        agent_export.add_settings(added, other)

@@ -44,8 +44,16 @@ def test_only_the_session_s_own_folder_is_renamed():
 
 def test_another_transcript_of_the_same_session_is_not_replaced(tmp_path):
     path = tmp_path / "a/b/s.jsonl"
+    assert moved_transcript.is_place_free(path, b"2\n", b"1\n", Redaction())
     moved_transcript.place_transcript("codex", tmp_path, path, b"1\n")
-    moved_transcript.place_transcript("codex", tmp_path, path, b"1\n")
+    assert not moved_transcript.is_place_free(path, b"2\n", b"1\n", Redaction())
     with pytest.raises(StoreError, match="another transcript"):
-        moved_transcript.place_transcript("codex", tmp_path, path, b"2\n")
+        moved_transcript.is_place_free(path, b"3\n", b"2\n", Redaction())
     assert path.read_bytes() == b"1\n"
+
+
+def test_the_original_of_a_redacted_transcript_is_recognised(tmp_path):
+    path = tmp_path / "s.jsonl"
+    path.write_bytes(json.dumps({"text": SECRET}).encode() + b"\n")
+    exported = moved_transcript.redact_transcript(path.read_bytes(), Redaction())
+    assert not moved_transcript.is_place_free(path, b"moved", exported, Redaction())

@@ -1,5 +1,7 @@
 """`rekindle export` and `rekindle import`: move an agent to another machine or folder."""
 
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -23,6 +25,7 @@ from rekindle.thresholds.keep_limits import EXPORT_BYTES
 from rekindle.wiring.access.operator_check import refuse_agent_of
 from rekindle.wiring.keeping import import_agent as importing
 from rekindle.wiring.keeping.export_agent import export_agent
+from rekindle.wiring.keeping.import_agent import PlannedImport
 from rekindle.wiring.open_store import open_store
 
 
@@ -46,12 +49,22 @@ def export_command(agent: str, file: Path | None, as_json: bool) -> None:
         raise UsageError(f"{to_one_line(str(path))} exists already", hint="name another file")
     exported = export_agent(project, open_store(project, say=print_note), name)
     durable_files.replace_file(path, exported.data)
+    header = exported.header
     if as_json:
-        print_json({"agent": name, "file": str(path), "session": exported.session})
+        print_json(
+            {
+                "agent": name,
+                "file": str(path),
+                "session": header.session,
+                "omitted": list(header.omitted),
+            }
+        )
         return
     echo(f"✓ wrote {to_one_line(str(path))} ({len(exported.data):,} bytes)")
-    if exported.session:
-        echo(f"· it continues the session {exported.session}")
+    if header.session:
+        echo(f"· it continues the session {header.session}")
+    if header.omitted:
+        echo(f"· not in the file: the values of {_join(header.omitted)} in `env:`")
     echo(
         f"Next: copy the file, and run `rekindle import {path.name}` in the project's folder there."
     )
@@ -60,31 +73,67 @@ def export_command(agent: str, file: Path | None, as_json: bool) -> None:
 
 @click.command(name="import")
 @click.argument("file", type=click.Path(path_type=Path))
+@click.option("--yes", is_flag=True, help="Import without asking for confirmation.")
 @json_option
-def import_command(file: Path, as_json: bool) -> None:
+def import_command(file: Path, yes: bool, as_json: bool) -> None:
     """Create an agent from FILE, which `rekindle export` wrote.
 
-    Start this in the folder of the project. A file that is torn or was changed is refused, and an
-    agent that exists is never overwritten. If the command is interrupted, run it again.
+    Start this in the folder of the project. The command shows the keys that it adds to
+    rekindle.yaml, and asks once. A file that is torn or was changed is refused, and an agent that
+    exists is never overwritten. If the command is interrupted, run it again.
     """
     place = find_current_folder()
     folder = config.find_project(place) or place
     refuse_agent_of(folder, config.list_agents(folder), "rekindle import")
+    if not durable_files.path_exists(file):
+        raise UsageError(
+            f"there is no file {to_one_line(str(file))}",
+            hint="name the file that `rekindle export AGENT` wrote",
+        )
     data = durable_files.read_user_file(file, EXPORT_BYTES)
     export = agent_export.parse(data, to_one_line(file.name))
-    imported = importing.import_agent(folder, export, data)
+    planned = importing.plan_import(folder, export, data)
+    if not yes:
+        _confirm(planned)
+    importing.import_agent(planned)
     write_summarizer(folder)
     write_schema(folder)
     did = write_prompt(folder)
+    header = export.header
     if as_json:
-        print_json({"agent": imported.agent, "session": imported.session, "did": did})
+        print_json({"agent": header.agent, "session": header.session, "did": did})
         return
-    name = imported.agent
-    echo(f"✓ imported {name}, exported from {to_one_line(export.header.folder)}")
-    if imported.is_entry_new:
-        echo("✓ added it to rekindle.yaml: check its keys, which may name programs to run")
-    if imported.session:
-        echo(f"· its next launch continues the session {imported.session}")
+    echo(f"✓ imported {header.agent}, exported from {to_one_line(header.folder)}")
+    if planned.is_entry_new:
+        echo("✓ added it to rekindle.yaml")
+    if header.session:
+        echo(f"· its next launch continues the session {header.session}")
     for line in did:
         echo(f"✓ {line}")
-    echo(f"Next: `rekindle status {name}`, then `rekindle run {name}`.")
+    if planned.is_entry_new and header.omitted:
+        echo(f"Next: set {_join(header.omitted)} below `env:` in rekindle.yaml.")
+    if planned.undefined:
+        echo(f"Next: define {_join(planned.undefined)} below `accounts:` in rekindle.yaml.")
+    echo(f"Next: `rekindle status {header.agent}`, then `rekindle run {header.agent}`.")
+
+
+def _confirm(planned: PlannedImport) -> None:
+    header = planned.export.header
+    if not sys.stdin.isatty():
+        raise UsageError(
+            "nothing was imported, because there is no terminal to ask for confirmation",
+            hint="read the agent's keys with `head -2 FILE`, and repeat the command with --yes",
+        )
+    echo(f"{header.agent}, exported from {to_one_line(header.folder)}", err=True)
+    if planned.is_entry_new:
+        echo("This is added to rekindle.yaml. Its keys may name programs to run:", err=True)
+        for line in agent_export.render_settings(header).splitlines():
+            echo(f"  {line}", err=True)
+    else:
+        echo("rekindle.yaml has this agent already. Its keys there stay as they are.", err=True)
+    echo("The agent's log will count as yours, with the decisions in it.", err=True)
+    click.confirm("Import it?", default=False, abort=True, err=True)
+
+
+def _join(names: Sequence[str]) -> str:
+    return to_one_line(", ".join(names))

@@ -9,6 +9,7 @@ from rekindle.documents.events import DesiredSet
 from rekindle.documents.launches.background_record import BackgroundRecord
 from rekindle.errors import (
     ConfinedError,
+    OwnershipError,
     StoreError,
     SupervisedError,
     translate_os_errors,
@@ -66,6 +67,11 @@ class SupervisedFolders:
         """Hold both supervisor locks, so that no other process can start this agent."""
         folder = self.folder(agent)
         self._make_folder(folder)
+        if durable_files.path_exists(folder.importing):
+            raise OwnershipError(
+                f"the import of agent {agent} is not finished",
+                hint="run the same `rekindle import FILE` again",
+            )
         outside = find_outer_lock(self.root.project, agent)
         if outside is None:
             raise StoreError(

@@ -110,6 +110,11 @@ class AgentFolder(msgspec.Struct, frozen=True):
         return self.run / "supervisor"
 
     @property
+    def importing(self) -> Path:
+        """Marker of an import that is not finished. The agent cannot be started."""
+        return self.run / "importing"
+
+    @property
     def draft(self) -> Path:
         """File in which an agent writes the relay for the next cycle.
 

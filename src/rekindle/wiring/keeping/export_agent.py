@@ -1,17 +1,23 @@
 """Write an agent to one file, so that it can continue on another machine or in another folder."""
 
 import os
+import re
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from rekindle.config import Project
 from rekindle.documents import agent_export
 from rekindle.documents.agent_export import AGENT_PREFIX, SESSION_PREFIX, ExportHeader
-from rekindle.errors import SupervisedError, translate_os_errors
+from rekindle.errors import SupervisedError, UsageError, translate_os_errors
+from rekindle.flows.transcripts.transcript_files import read_lines
 from rekindle.harnesses.session_files import SESSION_FILES
+from rekindle.plugins import ALIASES
 from rekindle.policy.exits.session_choice import ResumeSession, choose_session
 from rekindle.policy.projection.projection import Projection
+from rekindle.policy.redact.redaction import Redaction
+from rekindle.policy.settings.used_personas import SUMMARIZER_PERSONA, find_worker_personas
 from rekindle.policy.supervision.next_move import select_open_launches
 from rekindle.stores.files import FileStore
 from rekindle.stores.folders.agent_folder import AgentFolder
@@ -19,15 +25,18 @@ from rekindle.system import clock
 from rekindle.system.files import durable_files
 from rekindle.wiring.agent_dir_list import find_agent_dir
 from rekindle.wiring.keeping import find_sessions
-from rekindle.wiring.keeping.moved_transcript import redact_transcript
+from rekindle.wiring.keeping.moved_transcript import is_transcript_of, redact_transcript
 from rekindle.wiring.open_store import find_harness
+
+_VARIABLE = re.compile(r"\$[A-Za-z_][A-Za-z0-9_]*\Z")
+"""A value in `env:` that names a variable, and is not a secret itself."""
+_REDACTED = frozenset({"ops.jsonl", "state.json"})
+"""Files from which Rekindle removed secrets when it wrote them."""
 
 
 class ExportResult(msgspec.Struct, frozen=True):
     data: bytes
-    session: str
-    """Session that continues after the import; empty if the next session is a fresh one."""
-    files: int
+    header: ExportHeader
 
 
 def export_agent(project: Project, store: FileStore, name: str) -> ExportResult:
@@ -35,41 +44,78 @@ def export_agent(project: Project, store: FileStore, name: str) -> ExportResult:
 
     Raises:
         SupervisedError: The agent is running.
+        UsageError: A key of the agent contains a secret, or the agent works for a pipeline.
     """
     if store.is_supervised(name):
         raise SupervisedError(name)
-    entry = project.manifest.agents[name]
-    persona = project.manifest.personas.get(entry.persona or "default")
+    if name in project.workers:
+        hint = "export the agents in rekindle.yaml, and start the pipeline again there"
+        raise UsageError(f"{name} works for a pipeline run and cannot be moved alone", hint=hint)
     with store.writer(name) as writer:
         writer.fold()
-        parts = _read_folder(writer.folder)
-        session, transcript = _find_session(project, name, writer.projection)
+        parts = _read_folder(writer.folder, store.redaction)
+        session, harness, transcript = _find_session(project, name, writer.projection)
     if transcript is not None:
         data = durable_files.read_bytes(transcript) or b""
         parts[f"{SESSION_PREFIX}{transcript.name}"] = redact_transcript(data, store.redaction)
+    entry, omitted = _read_entry(project, name)
     header = ExportHeader(
         agent=name,
-        harness=find_harness(project, name).NAME,
+        harness=harness,
         exported=clock.read_clock().isoformat(),
         folder=str(find_agent_dir(project, name)),
-        entry=_read_keys(entry, store),
-        persona=_read_keys(persona.permissions, store) if persona and persona.permissions else {},
-        session=session if transcript is not None else "",
+        entry=entry,
+        personas=_read_personas(project, name),
+        omitted=omitted,
+        session=session,
     )
-    return ExportResult(agent_export.render(header, parts), header.session, len(parts))
+    _refuse_secrets(header, store.redaction)
+    data = agent_export.render(header, parts)
+    agent_export.parse(data, f"{name}.rekindle")  # `rekindle import` would refuse it too late
+    return ExportResult(data, header)
 
 
-def _read_keys(value: object, store: FileStore) -> dict[str, object]:
-    """Return the keys that are set in a part of the manifest, without secrets."""
-    keys = {key: item for key, item in msgspec.to_builtins(value).items() if item is not None}
-    cleaned: dict[str, object] = msgspec.json.decode(
-        store.redaction.json(msgspec.json.encode(keys))
-    )
-    return cleaned
+def _read_entry(project: Project, name: str) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Return the agent's keys as they are in the manifest, and the variables that are left out."""
+    entry = _to_plain(project.marked.data["agents"][name])
+    if listed := entry.pop("harnesses", None):
+        entry["harness"] = listed
+    own = entry.pop("env", None) or {}
+    passed = {key: value for key, value in own.items() if _VARIABLE.match(str(value))}
+    if passed:
+        entry["env"] = passed
+    return entry, tuple(key for key in own if key not in passed)
 
 
-def _read_folder(folder: AgentFolder) -> dict[str, bytes]:
-    """Return the agent's files, without those of this host."""
+def _read_personas(project: Project, name: str) -> dict[str, dict[str, Any]]:
+    entry = project.manifest.agents[name]
+    used = find_worker_personas(entry) - {SUMMARIZER_PERSONA}
+    used |= {entry.review or "", *(item.persona or "" for item in entry.harnesses or ())}
+    declared = project.marked.data.get("personas") or {}
+    return {persona: _to_plain(declared[persona] or {}) for persona in declared if persona in used}
+
+
+def _to_plain(keys: dict[str, Any]) -> dict[str, Any]:
+    """Return a copy in which dates are texts."""
+    copy: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(keys))
+    return copy
+
+
+def _refuse_secrets(header: ExportHeader, redaction: Redaction) -> None:
+    """Refuse keys with secrets. Without them, the agent could do more than before."""
+    places = {f"agents.{header.agent}.{key}": value for key, value in header.entry.items()}
+    places |= {f"personas.{name}": keys for name, keys in header.personas.items()}
+    for place, value in places.items():
+        data = msgspec.json.encode({place.rpartition(".")[2]: value})
+        if redaction.json(data) != data:
+            raise UsageError(
+                f"{place} in rekindle.yaml contains a secret, which an export never contains",
+                hint="use an environment variable there, or list the text in `redact: allow:`",
+            )
+
+
+def _read_folder(folder: AgentFolder, redaction: Redaction) -> dict[str, bytes]:
+    """Return the agent's files without secrets, and without those of this host."""
     parts: dict[str, bytes] = {}
     with translate_os_errors(folder.path):
         for above, folders, names in os.walk(folder.path):
@@ -80,21 +126,35 @@ def _read_folder(folder: AgentFolder) -> dict[str, bytes]:
                 if agent_export.is_agent_file(relative) and not path.is_symlink():
                     data = durable_files.read_bytes(path)
                     if data is not None:
-                        parts[f"{AGENT_PREFIX}{relative}"] = data
+                        parts[f"{AGENT_PREFIX}{relative}"] = _redact(path, data, redaction)
     return parts
 
 
-def _find_session(project: Project, name: str, known: Projection) -> tuple[str, Path | None]:
-    """Return the session that the agent's next launch would resume, with its transcript."""
-    move = choose_session(select_open_launches(known))
-    harness = find_harness(project, name).NAME
-    if not isinstance(move, ResumeSession) or harness not in SESSION_FILES:
-        return "", None
+def _redact(path: Path, data: bytes, redaction: Redaction) -> bytes:
+    if path.name in _REDACTED or path.suffix == ".gz":
+        return data
+    return redact_transcript(data, redaction) if path.suffix == ".jsonl" else redaction.data(data)
+
+
+def _find_session(project: Project, name: str, known: Projection) -> tuple[str, str, Path | None]:
+    """Return the session that the agent's next launch would resume, its CLI and its transcript."""
+    launches = select_open_launches(known)
+    move = choose_session(launches)
+    first = find_harness(project, name).NAME
+    if not isinstance(move, ResumeSession):
+        return "", first, None
+    harness = ALIASES.get(launches[-1].harness, launches[-1].harness) or first
+    if harness not in SESSION_FILES:
+        return "", first, None
+    folder = find_agent_dir(project, name)
     life = known.lives.get(move.session)
-    if life is not None and life.transcript and Path(life.transcript).is_file():
-        return move.session, Path(life.transcript)
-    folder = find_agent_dir(project, name).resolve()
-    for found in find_sessions.find_sessions(folder):
-        if found.session == move.session and found.harness == harness:
-            return move.session, Path(found.transcript)
-    return "", None
+    found = [life.transcript] if life is not None and life.transcript else []
+    found += [
+        one.transcript
+        for one in find_sessions.find_sessions(folder)
+        if one.session == move.session and one.harness == harness
+    ]
+    for path in map(Path, found):
+        if is_transcript_of(move.session, harness, str(folder), path.name, read_lines(str(path))):
+            return move.session, harness, path
+    return "", first, None

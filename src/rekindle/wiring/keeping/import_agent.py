@@ -1,8 +1,9 @@
 """Create an agent from an exported file.
 
-Nothing is written before the whole file has been checked. The agent's files are first written to a
-folder next to the agents, which other commands ignore, and then renamed. If the import is killed
-after that, a marker shows that it is not finished, and the same command finishes it.
+Nothing is written before the whole file, the manifest and the place of the session have been
+checked. The agent's files are first written to a folder next to the agents, which other commands
+ignore, and then renamed. If the import is killed after that, a marker keeps the agent from being
+started, and the same command finishes it.
 """
 
 import os
@@ -13,11 +14,14 @@ from pathlib import Path
 import msgspec
 
 from rekindle import config
-from rekindle.documents import manifest_edit
-from rekindle.documents.agent_export import AGENT_PREFIX, SESSION_PREFIX, AgentExport, ExportHeader
-from rekindle.documents.manifest import Permissions, parse
-from rekindle.errors import OwnershipError
-from rekindle.policy.settings.runtime_settings import AgentDefaults
+from rekindle.config import Project
+from rekindle.documents import agent_export
+from rekindle.documents.agent_export import AGENT_PREFIX, SESSION_PREFIX, AgentExport
+from rekindle.documents.manifest import MANIFEST_FILE, AgentEntry
+from rekindle.errors import DocumentError, ManifestError, OwnershipError
+from rekindle.harnesses.session_files import SESSION_FILES
+from rekindle.plugins import ALIASES
+from rekindle.policy.redact.redaction import Redaction
 from rekindle.stores.files import FileStore
 from rekindle.stores.folders.agent_folder import AgentFolder, RekindleFolder
 from rekindle.stores.folders.private_files import find_private_project
@@ -25,48 +29,97 @@ from rekindle.stores.log import log_acceptance
 from rekindle.system import remove_folder
 from rekindle.system.files import durable_files
 from rekindle.wiring.agent_dir_list import find_agent_dir
-from rekindle.wiring.keeping.moved_transcript import find_place, place_transcript, rename_folder
+from rekindle.wiring.keeping.moved_transcript import (
+    find_place,
+    is_place_free,
+    is_transcript_of,
+    place_transcript,
+    rename_folder,
+)
 from rekindle.wiring.keeping.record_session import record_session
-from rekindle.wiring.open_store import open_store
+from rekindle.wiring.open_store import HARNESSES, open_store
 
-_MARKER = "importing"
 _TEMPORARY = f"{durable_files.TEMPORARY_PREFIX}import-"
+_AGAIN = "export the agent again with `rekindle export`"
 
 
-class ImportResult(msgspec.Struct, frozen=True):
-    agent: str
-    session: str
+class SessionPlace(msgspec.Struct, frozen=True):
+    """Where the transcript of the agent's session goes."""
+
+    path: Path
+    data: bytes
+    is_free: bool
+    """Whether it must be written. On the same machine, the CLI may have it already."""
+
+
+class PlannedImport(msgspec.Struct, frozen=True):
+    """An import that was checked, before anything is written."""
+
+    folder: Path
+    export: AgentExport
+    stamp: bytes
     is_entry_new: bool
-    """Whether the agent was added to the manifest."""
+    """Whether the agent will be added to the manifest."""
+    undefined: tuple[str, ...]
+    """Accounts of the agent that the manifest does not define."""
+    work: Path
+    """Folder in which the agent will work."""
+    place: SessionPlace | None
 
 
-def import_agent(folder: Path, export: AgentExport, data: bytes) -> ImportResult:
-    """Create the agent in a project's folder, with its log, documents and session.
+def plan_import(folder: Path, export: AgentExport, data: bytes) -> PlannedImport:
+    """Check that an agent can be created in a project's folder, without writing anything.
 
     Raises:
         OwnershipError: There is already an agent with this name.
+        ManifestError: The agent's keys do not fit into the manifest.
+        DocumentError: The session cannot continue.
     """
     header, stamp = export.header, sha256(data).hexdigest().encode()
-    root = RekindleFolder(folder, find_private_project(folder))
-    agent = root.agent(header.agent)
-    _refuse_existing(agent, stamp)
-    root.make()
+    _refuse_existing(_find_folder(folder, header.agent), stamp)
+    has_manifest = durable_files.path_exists(folder / MANIFEST_FILE)
+    before = config.read_manifest_text(folder) if has_manifest else ""
+    after = agent_export.add_settings(before, header)
+    project = config.make_project(folder, after)
+    entry = project.manifest.agents[header.agent]
+    _require_harnesses(header.agent, entry)
+    work = find_agent_dir(project, header.agent)
+    return PlannedImport(
+        folder,
+        export,
+        stamp,
+        is_entry_new=before != after,
+        undefined=tuple(
+            name for name in entry.accounts or () if name not in project.manifest.accounts
+        ),
+        work=work,
+        place=_find_session_place(project, entry, export, work) if header.session else None,
+    )
+
+
+def import_agent(planned: PlannedImport) -> None:
+    """Create the agent, with its log, documents and session."""
+    folder, header = planned.folder, planned.export.header
+    agent = _find_folder(folder, header.agent)
+    RekindleFolder(folder, find_private_project(folder)).make()
     if not agent.exists():
-        _write_folder(root, agent, export, stamp)
-    is_entry_new = _add_entry(folder, header)
-    project = config.load_project(folder)
-    store = open_store(project)
+        _write_folder(agent, planned.export, planned.stamp)
+    config.rewrite_manifest(folder, lambda text: agent_export.add_settings(text, header))
+    store = open_store(config.load_project(folder))
     _seal(store, agent)
-    work = find_agent_dir(project, header.agent).resolve()
-    _place_session(store, export, work)
-    durable_files.remove_file(agent.path / "run" / _MARKER)
-    return ImportResult(header.agent, header.session, is_entry_new)
+    if planned.place is not None:
+        _place_session(store, planned, planned.place)
+    durable_files.remove_file(agent.importing)
+
+
+def _find_folder(folder: Path, name: str) -> AgentFolder:
+    return RekindleFolder(folder, find_private_project(folder)).agent(name)
 
 
 def _refuse_existing(agent: AgentFolder, stamp: bytes) -> None:
     has_private = agent.private is not None and durable_files.path_exists(agent.private.seal)
     if agent.exists():
-        if durable_files.read_bytes(agent.path / "run" / _MARKER) == stamp:
+        if durable_files.read_bytes(agent.importing) == stamp:
             return  # an import of this file was interrupted
     elif not has_private:
         return
@@ -76,13 +129,49 @@ def _refuse_existing(agent: AgentFolder, stamp: bytes) -> None:
     )
 
 
-def _write_folder(
-    root: RekindleFolder, agent: AgentFolder, export: AgentExport, stamp: bytes
-) -> None:
-    for name in os.listdir(root.agents):  # noqa: PTH208 - only names are needed
+def _list_harnesses(entry: AgentEntry) -> list[str]:
+    names = [item.use for item in entry.harnesses or ()] or [entry.harness]
+    return [ALIASES.get(name, name) for name in names]
+
+
+def _require_harnesses(name: str, entry: AgentEntry) -> None:
+    for harness in _list_harnesses(entry):
+        if harness not in HARNESSES:
+            raise ManifestError(
+                f"agent {name}: there is no harness named {harness!r} here",
+                hint=f"install its plugin, or use one of: {HARNESSES.list_names()}",
+            )
+
+
+def _find_session_place(
+    project: Project, entry: AgentEntry, export: AgentExport, work: Path
+) -> SessionPlace:
+    header = export.header
+    (part,) = (name for name in export.parts if name.startswith(SESSION_PREFIX))
+    name, data = part.removeprefix(SESSION_PREFIX), export.parts[part]
+    harness = header.harness
+    if harness not in SESSION_FILES or not is_transcript_of(
+        header.session, harness, header.folder, name, data.splitlines(keepends=True)
+    ):
+        reason = f"has a session that {harness!r} cannot continue"
+        raise DocumentError(f"agent {header.agent}", reason, hint=_AGAIN)
+    if harness not in _list_harnesses(entry):
+        raise ManifestError(
+            f"agent {header.agent} has another harness than its session, which is of {harness}",
+            hint=f"add {harness} to its `harness:`, or remove its entry from {MANIFEST_FILE}",
+        )
+    path = find_place(harness, work, name)
+    moved = rename_folder(data, header.folder, str(work))
+    redaction = Redaction(tuple(project.manifest.redact.allow))
+    return SessionPlace(path, moved, is_place_free(path, moved, data, redaction))
+
+
+def _write_folder(agent: AgentFolder, export: AgentExport, stamp: bytes) -> None:
+    agents = agent.path.parent
+    for name in os.listdir(agents):  # noqa: PTH208 - only names are needed
         if name.startswith(_TEMPORARY):  # an earlier import was killed
-            remove_folder.remove_folder(root.agents / name)
-    target = AgentFolder(root.agents / f"{_TEMPORARY}{secrets.token_hex(8)}")
+            remove_folder.remove_folder(agents / name)
+    target = AgentFolder(agents / f"{_TEMPORARY}{secrets.token_hex(8)}")
     made = {target.path}
     durable_files.make_folder(target.path)
     parts = {
@@ -90,7 +179,7 @@ def _write_folder(
         for name, data in export.parts.items()
         if name.startswith(AGENT_PREFIX)
     }
-    for name, data in {**parts, f"run/{_MARKER}": stamp}.items():
+    for name, data in {**parts, f"run/{agent.importing.name}": stamp}.items():
         path = target.path / name
         for parent in reversed(path.relative_to(target.path).parents):
             if (target.path / parent) not in made:
@@ -102,53 +191,26 @@ def _write_folder(
 
 
 def _seal(store: FileStore, agent: AgentFolder) -> None:
-    """Accept the log, whose checksum is right, as the operator's own."""
+    """Accept the log, which the operator confirmed, as the operator's own."""
     store.open_private(agent.name)
     if store.read(agent.name).is_tampered:
         log_acceptance.seal_log(store.folder(agent.name))
     store.create(agent.name)  # its other folders
 
 
-def _place_session(store: FileStore, export: AgentExport, work: Path) -> None:
+def _place_session(store: FileStore, planned: PlannedImport, place: SessionPlace) -> None:
     """Put the transcript where the CLI looks for it, and record it as the session to continue."""
-    header = export.header
-    for name, data in export.parts.items():
-        if not header.session or not name.startswith(SESSION_PREFIX):
-            continue
-        path = find_place(header.harness, work, name.removeprefix(SESSION_PREFIX))
-        place_transcript(header.harness, work, path, rename_folder(data, header.folder, str(work)))
-        known = store.read(header.agent).projection.lives.get(header.session)
-        if known is None or known.transcript != str(path):
-            record_session(
-                store,
-                header.agent,
-                session=header.session,
-                harness=header.harness,
-                transcript=str(path),
-                origin="import",
-            )
-
-
-def _add_entry(folder: Path, header: ExportHeader) -> bool:
-    """Add the agent to the manifest, unless it is there. Return whether it was added."""
-    entry = {key: value for key, value in header.entry.items() if key not in {"harness", "prompt"}}
-    more = [f"{key}: {msgspec.json.encode(value).decode()}" for key, value in entry.items()]
-    prompt = str(header.entry.get("prompt") or AgentDefaults().prompt)
-
-    def add(text: str) -> str:
-        if text.strip() and header.agent in parse(text).agents:
-            return text
-        added = (
-            manifest_edit.add_agent_entry(text, header.agent, header.harness, prompt, more)
-            if text.strip()
-            else manifest_edit.compose(header.agent, header.harness, prompt, more)
+    header = planned.export.header
+    if place.is_free:
+        place_transcript(header.harness, planned.work, place.path, place.data)
+    known = store.read(header.agent).projection
+    life = known.lives.get(header.session)
+    if life is None or life.transcript != str(place.path):
+        record_session(
+            store,
+            header.agent,
+            session=header.session,
+            harness=header.harness,
+            transcript=str(place.path),
+            origin="import",
         )
-        if not header.persona:
-            return added
-        permissions = msgspec.convert(header.persona, Permissions)
-        persona = str(header.entry.get("persona") or "default")
-        words = "Imported with the agent."
-        return manifest_edit.add_persona_entry(added, persona, permissions, words)
-
-    before, after = config.rewrite_manifest(folder, add)
-    return before != after

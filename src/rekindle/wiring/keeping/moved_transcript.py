@@ -1,7 +1,8 @@
 """Move a CLI's own transcript to another machine or folder."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,15 @@ from rekindle.wiring.keeping.find_sessions import find_home
 
 _OPAQUE = frozenset({"signature", "encrypted_content", "thoughtSignature"})
 """Keys whose values the model's API checks, so that a changed one would be refused."""
+
+
+def is_transcript_of(
+    session: str, harness: str, folder: str, name: str, lines: Iterable[bytes]
+) -> bool:
+    """Return whether a file is what its CLI writes for a session in a folder."""
+    files = SESSION_FILES[harness]
+    is_named = fnmatchcase(name, files.pattern.rpartition("/")[2]) and files.place("/", name)
+    return bool(is_named) and files.identify(lines, folder) == session
 
 
 def redact_transcript(data: bytes, redaction: Redaction) -> bytes:
@@ -70,18 +80,25 @@ def find_place(harness: str, folder: Path, name: str) -> Path:
     return find_home(files) / place
 
 
-def place_transcript(harness: str, folder: Path, path: Path, data: bytes) -> None:
-    """Write a transcript for the CLI, unless it is there already.
+def is_place_free(path: Path, moved: bytes, exported: bytes, redaction: Redaction) -> bool:
+    """Return whether a transcript must be written, or False if the CLI has it already.
+
+    Codex keeps all sessions in one place, so that the original is there if only the folder changes.
 
     Raises:
         StoreError: The CLI has a session with the same id and another content.
     """
     there = durable_files.read_bytes(path)
-    if there == data:
-        return
-    if there is not None:
+    if there is None:
+        return True
+    if there not in {moved, exported} and redact_transcript(there, redaction) != exported:
         hint = "move that file away, or import the agent on another machine"
         raise StoreError(str(path), "is another transcript of the same session", hint=hint)
+    return False
+
+
+def place_transcript(harness: str, folder: Path, path: Path, data: bytes) -> None:
+    """Write a transcript for the CLI."""
     missing = [parent for parent in path.parents if not durable_files.path_exists(parent)]
     for parent in reversed(missing):
         durable_files.make_folder(parent)

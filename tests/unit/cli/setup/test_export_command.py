@@ -1,15 +1,22 @@
 """`rekindle export` and `rekindle import` on one machine, without an agent CLI."""
 
+import json
 import os
 import random
 import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from conftest import RELAY
 from rekindle.cli import main
+from rekindle.config import load_project
+from rekindle.documents import agent_export
+from rekindle.documents.manifest import parse
+from rekindle.errors import OwnershipError
+from rekindle.wiring.open_store import open_store
 
 
 @pytest.fixture
@@ -44,7 +51,7 @@ def read_tree(folder: Path) -> dict[str, bytes]:
 
 
 def test_an_imported_agent_has_its_relay_loops_and_log(rekindle, exported):
-    code, said = rekindle("there", "import", str(exported))
+    code, said = rekindle("there", "import", str(exported), "--yes")
     assert code == 0, said
     assert "rate-limit" in rekindle("there", "loops", "trades", "--json")[1]
     assert rekindle("there", "relay", "show", "trades") == rekindle("here", "relay", "show")
@@ -57,7 +64,7 @@ def test_an_imported_agent_has_its_relay_loops_and_log(rekindle, exported):
 
 def test_an_agent_is_never_overwritten(rekindle, exported):
     before = read_tree(Path("../here"))
-    code, said = rekindle("here", "import", str(exported))
+    code, said = rekindle("here", "import", str(exported), "--yes")
     assert code == 6
     assert "already an agent trades" in said
     assert read_tree(Path("../here")) == before
@@ -73,10 +80,181 @@ def test_a_torn_or_changed_file_is_refused_and_nothing_is_written(rekindle, expo
         else:
             bad[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
         exported.write_bytes(bytes(bad))
-        code, said = rekindle("there", "import", str(exported))
+        code, said = rekindle("there", "import", str(exported), "--yes")
         assert code == 4, said
         assert "→" in said
     assert read_tree(Path("../there")) == {}
+
+
+def export(rekindle, text, code=0):
+    """Export the agent trades of a manifest; return what the command printed."""
+    assert rekindle("here", "init", "trades", "--yes", "--harness", "codex")[0] == 0
+    Path("rekindle.yaml").write_text(text)
+    assert rekindle("here", "loops", "add", "rate-limit", "How many?")[0] == 0
+    exit_code, said = rekindle("here", "export", "trades", "../trades.rekindle")
+    assert exit_code == code, said
+    return said
+
+
+LIMITED = """\
+version: 1
+personas:
+  careful:
+    model: gpt-5
+    system_prompt_file: careful.md
+    permissions:
+      allowed_tools: [Read, Bash]
+      ask: [Bash(git push*), 'Bash(echo "a, [b] {c} #d":*)']
+agents:
+  trades:
+    harness: [codex, {use: claude-code, persona: careful}]
+    prompt: PROMPT.md
+    persona: careful
+    until: "test -f 'a b'"
+    accounts: [work]
+    env: {TOKEN: plainvalue9, PATH_TOO: $HOME}
+accounts:
+  work: {harness: codex, config_dir: ~/work}
+"""
+
+
+def test_all_keys_of_the_agent_and_its_personas_arrive(rekindle):
+    """Except for values of `env:` that may be secrets, and accounts, which are named."""
+    assert "TOKEN" in export(rekindle, LIMITED)
+    assert b"plainvalue9" not in Path("../trades.rekindle").read_bytes()
+    before = parse(LIMITED)
+    code, said = rekindle("there", "import", "../trades.rekindle", "--yes")
+    assert code == 0, said
+    assert "set TOKEN below `env:`" in said
+    assert "define work below `accounts:`" in said
+    after = parse(Path("rekindle.yaml").read_text())
+    assert after.personas == before.personas
+    expected = msgspec.structs.replace(before.agents["trades"], env={"PATH_TOO": "$HOME"})
+    assert after.agents["trades"] == expected
+
+
+def test_another_persona_with_the_same_name_is_refused(rekindle):
+    """Its permissions would silently replace those of the agent."""
+    export(rekindle, LIMITED)
+    Path("../there").mkdir()
+    known = "version: 1\npersonas:\n  careful:\n    permissions: {allowed_tools: [Bash]}\n"
+    Path("../there/rekindle.yaml").write_text(known)
+    code, said = rekindle("there", "import", "../trades.rekindle", "--yes")
+    assert code == 3
+    assert "another persona 'careful'" in said
+    assert read_tree(Path()) == {"rekindle.yaml": known.encode()}
+
+
+SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+PLAIN = "version: 1\nagents:\n  trades:\n    harness: codex\n    prompt: PROMPT.md\n"
+
+
+def test_documents_are_exported_without_secrets(rekindle, tmp_path):
+    note = tmp_path / "here/.rekindle/agents/trades/memories/note.md"
+    note.parent.mkdir(parents=True)
+    note.write_text(f"The token is {SECRET}.\n")
+    export(rekindle, PLAIN)
+    data = Path("../trades.rekindle").read_bytes()
+    assert b"The token is" in data
+    assert SECRET.encode() not in data
+
+
+def test_keys_with_secrets_are_not_exported(rekindle):
+    """Without them, the agent could do more than before, so the export is refused."""
+    said = export(rekindle, f"{PLAIN}    until: check {SECRET}\n", code=2)
+    assert "agents.trades.until" in said
+    assert not Path("../trades.rekindle").exists()
+
+
+def test_the_import_of_an_agent_needs_confirmation(rekindle, exported):
+    code, said = rekindle("there", "import", str(exported))
+    assert code == 2
+    assert "--yes" in said
+    assert read_tree(Path()) == {}
+
+
+def test_a_file_that_does_not_exist_is_named(rekindle):
+    code, said = rekindle("there", "import", "nosuch")
+    assert code == 2
+    assert "rekindle export AGENT" in said
+
+
+def test_an_unfinished_import_cannot_be_started(rekindle, exported):
+    assert rekindle("there", "import", str(exported), "--yes")[0] == 0
+    Path(".rekindle/agents/trades/run/importing").write_text("x")
+    store = open_store(load_project(Path()))
+    with (
+        pytest.raises(OwnershipError, match="import of agent trades is not finished"),
+        store.supervising("trades"),
+    ):
+        pass
+
+
+SESSION = "30bc600c-59d1-47d3-8b01-c0bbd4e423f5"
+ROLLOUT = f"rollout-2026-11-18T10-36-05-{SESSION}.jsonl"
+
+
+def forge(file, session_parts=(), **changes):
+    """Change the header and the transcript of an export, with right checksums."""
+    export = agent_export.parse(file.read_bytes(), "x")
+    header = msgspec.structs.replace(export.header, **changes)
+    file.write_bytes(agent_export.render(header, {**export.parts, **dict(session_parts)}))
+
+
+def make_rollout(folder):
+    payload = {"id": SESSION, "cwd": str(folder)}
+    return json.dumps({"type": "session_meta", "payload": payload}).encode() + b"\n"
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"harness": "opencode"},
+        {"harness": "nosuch"},
+        {"harness": "claude-code"},
+        {"entry": {"harness": "nosuch"}},
+        {"entry": {"harness": "claude-code"}},
+        {"session": "--dangerously-skip-permissions"},
+        {"session": ""},
+        {"session": SESSION.replace("3", "4")},
+        {"folder": "/elsewhere"},
+        {"session_parts": {f"session/{ROLLOUT}": b"not json\n"}},
+        {"session_parts": {"session/settings.json": b"{}"}},
+        {"session_parts": {"agent/ops.jsonl": b"not json\n"}},
+        {"personas": {"default": {"permissions": {"deny": [1]}}}},
+    ],
+)
+def test_a_forged_header_is_refused_before_anything_is_written(
+    rekindle, exported, tmp_path, monkeypatch, changes
+):
+    monkeypatch.setenv("CODEX_HOME", str(tmp_path / "codex"))
+    parts = {f"session/{ROLLOUT}": make_rollout("/a")}
+    forge(exported, parts, session=SESSION, folder="/a")
+    good = exported.read_bytes()
+    forge(exported, **changes)
+    code, said = rekindle("there", "import", str(exported), "--yes")
+    assert code in {3, 4}, said
+    assert "→" in said
+    assert read_tree(tmp_path / "there") == {}
+    exported.write_bytes(good)
+    assert rekindle("there", "import", str(exported), "--yes")[0] == 0
+    assert list((tmp_path / "codex").rglob(ROLLOUT))
+
+
+def test_another_transcript_of_the_session_is_kept(rekindle, exported, tmp_path, monkeypatch):
+    """The import stops before it writes anything."""
+    monkeypatch.setenv("CODEX_HOME", str(tmp_path / "codex"))
+    other = tmp_path / "codex/sessions/2026/11/18" / ROLLOUT
+    other.parent.mkdir(parents=True)
+    other.write_bytes(make_rollout("/a") + b"{}\n")
+    forge(exported, {f"session/{ROLLOUT}": make_rollout("/a")}, session=SESSION, folder="/a")
+    code, said = rekindle("there", "import", str(exported), "--yes")
+    assert code == 5
+    assert "another transcript" in said
+    assert read_tree(tmp_path / "there") == {}
+    other.write_bytes(make_rollout("/a"))
+    assert rekindle("there", "import", str(exported), "--yes")[0] == 0
+    assert other.read_bytes() == make_rollout("/a")
 
 
 KILLED = """
@@ -94,7 +272,7 @@ def count(function):
 for name in ("replace_file", "make_folder", "rename_durably", "append_durably", "remove_file"):
     setattr(durable_files, name, count(getattr(durable_files, name)))
 from rekindle.cli import main
-sys.exit(main.run(["import", sys.argv[2]]))
+sys.exit(main.run(["import", sys.argv[2], "--yes"]))
 """
 
 
@@ -112,7 +290,7 @@ def test_a_killed_import_is_finished_by_the_next_one(rekindle, exported, tmp_pat
         capture_output=True,
     )
     assert killed.returncode == 9, killed.stderr
-    code, said = rekindle("there", "import", str(exported))
+    code, said = rekindle("there", "import", str(exported), "--yes")
     assert code == 0, said
     assert "rate-limit" in rekindle("there", "loops", "trades", "--json")[1]
     assert not list((there / ".rekindle/agents").glob(".tmp*"))
