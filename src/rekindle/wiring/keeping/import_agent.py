@@ -22,6 +22,7 @@ from rekindle.errors import DocumentError, ManifestError, OwnershipError
 from rekindle.harnesses.session_files import SESSION_FILES
 from rekindle.plugins import ALIASES
 from rekindle.policy.redact.redaction import Redaction
+from rekindle.policy.supervision.next_move import select_open_launches
 from rekindle.stores.files import FileStore
 from rekindle.stores.folders.agent_folder import AgentFolder, RekindleFolder
 from rekindle.stores.folders.private_files import find_private_project
@@ -36,7 +37,7 @@ from rekindle.wiring.keeping.moved_transcript import (
     place_transcript,
     rename_folder,
 )
-from rekindle.wiring.keeping.record_session import record_session
+from rekindle.wiring.keeping.record_session import WORDS, record_session
 from rekindle.wiring.open_store import HARNESSES, open_store
 
 _TEMPORARY = f"{durable_files.TEMPORARY_PREFIX}import-"
@@ -205,7 +206,9 @@ def _place_session(store: FileStore, planned: PlannedImport, place: SessionPlace
         place_transcript(header.harness, planned.work, place.path, place.data)
     known = store.read(header.agent).projection
     life = known.lives.get(header.session)
-    if life is None or life.transcript != str(place.path):
+    launches = select_open_launches(known)
+    is_recorded = bool(launches) and launches[-1].words == WORDS["import"]
+    if life is None or life.transcript != str(place.path) or not is_recorded:
         record_session(
             store,
             header.agent,

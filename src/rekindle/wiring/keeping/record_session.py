@@ -7,7 +7,7 @@ from rekindle.documents import events
 from rekindle.stores.files import FileStore
 
 Origin = Literal["person", "import"]
-_WORDS: dict[Origin, str] = {
+WORDS: dict[Origin, str] = {
     "person": "a person's session, which Rekindle continues",
     "import": "a session from another machine or folder, which Rekindle continues",
 }
@@ -48,7 +48,7 @@ def record_session(
                 session=session,
                 exit="interrupted",
                 opened=True,
-                words=_WORDS[origin],
+                words=WORDS[origin],
             ),
             events.SessionEnded(ts=now, session=session, reason=origin),
         )
