@@ -76,10 +76,23 @@ def quote_value(value: Any) -> str:
     """Render plain data in one line of YAML that parses to the same data."""
     if isinstance(value, str):
         return quote_scalar(value)
-    written: str = yaml.safe_dump(
-        value, default_flow_style=True, width=float("inf"), allow_unicode=True, sort_keys=False
+    if isinstance(value, list):
+        return f"[{', '.join(map(_quote_item, value))}]"
+    if isinstance(value, dict):
+        pairs = (f"{quote_scalar(key)}: {_quote_item(item)}" for key, item in value.items())
+        return f"{{{', '.join(pairs)}}}"
+    return str(yaml.safe_dump(value)).removesuffix("...\n").rstrip("\n")
+
+
+def _quote_item(value: Any) -> str:
+    """Render a value in a list, where more texts are readable without quotes."""
+    if not isinstance(value, str):
+        return quote_value(value)
+    listed = yaml.safe_dump(
+        [value], default_flow_style=True, width=float("inf"), allow_unicode=True
     )
-    return written.removesuffix("...\n").rstrip("\n")
+    written = str(listed).strip().removeprefix("[").removesuffix("]")
+    return written if len(written.splitlines()) == 1 else quote_scalar(value)
 
 
 def _read_events(text: str) -> Iterator[yaml.Event]:

@@ -106,6 +106,7 @@ TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 
 @given(TEXTS, TEXTS, st.lists(TEXTS))
 @example("a\nagents: {}", 'Bash(echo "x":*)', ["a, [b] {c} #d"])
+@example("", "", ["\n", "]", "", "\x85", "\u2028", "a\n\nb", "null", "1e5", "é", "%"])
 def test_any_text_arrives_in_a_manifest_and_changes_nothing_else(prompt, persona, rules):
     header = msgspec.structs.replace(
         HEADER,

@@ -3,9 +3,11 @@
 from datetime import date
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from rekindle.errors import ManifestError
-from rekindle.formats.yaml_lines import parse, quote_scalar
+from rekindle.formats.yaml_lines import parse, quote_scalar, quote_value
 from rekindle.thresholds.storage import (
     MANIFEST_CHARACTERS,
     MANIFEST_DEPTH,
@@ -90,3 +92,18 @@ def test_a_text_at_the_limits():
 def test_a_text_reads_back(text, written):
     assert quote_scalar(text) == written
     assert parse(f"a: {quote_scalar(text)}", "x").data["a"] == text
+
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+VALUES = st.recursive(
+    TEXTS | st.integers(-(10**9), 10**9) | st.booleans() | st.none() | st.floats(0, 1e18),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXTS, inner, max_size=4),
+    max_leaves=8,
+)
+
+
+@given(VALUES)
+def test_any_value_is_rendered_in_one_line_and_reads_back(value):
+    written = quote_value(value)
+    assert len(written.splitlines()) == 1
+    assert parse(f"a: {written}\n", "x").data == {"a": value}
