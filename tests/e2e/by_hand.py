@@ -19,8 +19,8 @@ FIXTURES = {
     "gemini": ("gemini", "gemini_model"),
 }
 ONE_IN_CI = [
-    "claude-code",
-    *(pytest.param(name, marks=pytest.mark.torture) for name in ("codex", "gemini")),
+    "codex",
+    *(pytest.param(name, marks=pytest.mark.torture) for name in ("claude-code", "gemini")),
 ]
 """The CLIs as parameters; CI plays the first."""
 _TERMINAL = """

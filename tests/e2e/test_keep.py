@@ -1,5 +1,7 @@
 """`rekindle keep` continues a session that a person started in a terminal."""
 
+from dataclasses import replace
+
 import pytest
 
 from e2e.by_hand import FIXTURES, ONE_IN_CI, ByHand
@@ -49,7 +51,8 @@ def test_an_idle_session_is_closed_and_continued(person):
 def test_a_tool_call_is_not_interrupted(person):
     """The command waits for the end of the call and of the turn, and says so."""
     wait = "touch working; while [ ! -e go ]; do sleep 0.1; done; touch finished"
-    person.model.play(person.shell(wait), Forever(Text("badger")))
+    call = replace(person.shell(wait), said="I will run the tests.")
+    person.model.play(call, Forever(Text("badger")))
     person.sit(PROMPT)
     person.wait_for(lambda: (person.project / "working").exists() or None)
     (session,) = person.sessions()

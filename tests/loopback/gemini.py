@@ -191,6 +191,7 @@ def _said(request: Request, answer: Answer) -> Iterator[list[dict[str, Any]]]:
             yield [{"text": text[middle:]}]
         case ToolCall() | Parallel():
             calls = answer.calls if isinstance(answer, Parallel) else (answer,)
+            yield from ([{"text": call.said}] for call in calls if call.said)
             yield [
                 {"functionCall": {"name": call.name, "args": call.input, "id": identity}}
                 for index, call in enumerate(calls)

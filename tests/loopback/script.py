@@ -40,6 +40,8 @@ class ToolCall:
     name: str
     input: Mapping[str, Any]
     usage: Usage = Usage()
+    said: str = ""
+    """Text before the call. Only Gemini's dialect sends it."""
 
 
 @dataclass(frozen=True, slots=True)
