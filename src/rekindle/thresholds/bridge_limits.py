@@ -2,6 +2,18 @@
 
 from rekindle.thresholds import declare_threshold
 
+ACP_START_SECONDS = declare_threshold(
+    120.0,
+    "acp.start_seconds",
+    "seconds",
+    "How long an agent may take to answer the first request after its start.",
+)
+ACP_QUEUED_MESSAGES = declare_threshold(
+    16,
+    "acp.queued_messages",
+    "count",
+    "Number of an agent's messages that the bridge reads ahead. An agent that sends more waits.",
+)
 ACP_CANCEL_SECONDS = declare_threshold(
     2.0,
     "acp.cancel_seconds",

@@ -4,17 +4,19 @@
 
 It prints the lines that `acp_updates` describes. The last one is `ended`, with the `stop` reason,
 the `usage` and `failure` of the turn, the number of `calls`, the `closing` text after the last
-call, and the cost in `usd`. If the agent refused a request, it has the `error` and its `method`.
+call, whether that call was `rejected`, and the cost in `usd`. If the agent refused a request, it
+has the `error` and its `method`.
 
 The bridge offers neither files nor terminals, so the agent uses its own, inside the sandbox in
-which it was started. There are no timeouts: the supervisor notices if there are no more lines. On
-SIGTERM, the bridge cancels the turn, then closes the agent's standard input. Without a supervisor,
-each call that must wait for a person is rejected.
+which it was started. Only the first answer has a timeout: later, the supervisor notices if there
+are no more lines. On SIGTERM, the bridge cancels the turn, then closes the agent's standard input.
+Without a supervisor, each call that must wait for a person is rejected.
 """
 
 import contextlib
 import json
 import os
+import queue
 import signal
 import sys
 import threading
@@ -27,7 +29,7 @@ from rekindle.harnesses.acp.acp_calls import AcpCall
 from rekindle.harnesses.acp.acp_updates import AcpUpdates
 from rekindle.harnesses.acp.agent_link import ENDED, AgentLink, Message
 from rekindle.hook import permission_gate
-from rekindle.thresholds.bridge_limits import ACP_CANCEL_SECONDS
+from rekindle.thresholds.bridge_limits import ACP_CANCEL_SECONDS, ACP_START_SECONDS
 
 VERSION = 1
 """Version of the protocol. Version 2 is a draft with other turns."""
@@ -44,6 +46,7 @@ _OPEN_RULES: call_rules.Rules = {
     "draft": "",
     "seconds": 0.0,
 }
+_DOUBT = "does `command:` start an agent that speaks the Agent Client Protocol?"
 _LASTING = ("always", "mode", "auto", "session")
 """Words in options that permit more than one call."""
 
@@ -110,7 +113,15 @@ class AcpBridge:
         """Open the session, with the persona's model and the mode in which the agent asks."""
         offered = {"clientCapabilities": {"_meta": _FAILURES}}
         info = {"name": "rekindle", "version": "1"}
-        told = self._call("initialize", {"protocolVersion": VERSION, **offered, "clientInfo": info})
+        number = self._link.request(
+            "initialize", {"protocolVersion": VERSION, **offered, "clientInfo": info}
+        )
+        try:
+            deadline = time.monotonic() + ACP_START_SECONDS
+            told = self._wait_for("initialize", number, deadline)
+        except queue.Empty:
+            words = f"it did not answer for {ACP_START_SECONDS:.0f} seconds: {_DOUBT}"
+            raise AgentRefusalError("initialize", {"message": words}) from None
         if told.get("protocolVersion") != VERSION:
             words = f"it speaks version {told.get('protocolVersion')} of the protocol, not 1"
             raise AgentRefusalError("initialize", {"message": words})
@@ -175,7 +186,7 @@ class AcpBridge:
         """Handle messages until the answer to a request arrives, and return it."""
         while True:
             left = None if deadline is None else max(0.0, deadline - time.monotonic())
-            message = self._link.messages.get(timeout=left)
+            message = self._link.take(left)
             if message is ENDED:
                 raise AgentEndedError
             if message is _STOP:
@@ -192,6 +203,9 @@ class AcpBridge:
     def _handle(self, message: Message) -> None:
         """Handle a notification or a request of the agent."""
         params = _to_mapping(message.get("params"))
+        if message["method"] == "initialize":
+            words = f"it repeats what it reads: {_DOUBT}"
+            raise AgentRefusalError("initialize", {"message": words})
         is_ours = params.get("sessionId") == self._session
         if message["method"] == "session/update" and is_ours:
             self._updates.take(_to_mapping(params.get("update")))
@@ -255,6 +269,7 @@ class AcpBridge:
             "calls": updates.finished_calls,
             "closing": updates.closing if is_short else "",
             "spoke": updates.closing_length > 0,
+            "rejected": updates.last_call is not None and updates.last_call.is_refused,
             "usd": usd,
         }
 

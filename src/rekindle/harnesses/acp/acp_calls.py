@@ -9,6 +9,7 @@ import json
 import re
 from typing import Any
 
+from rekindle.harnesses.acp.named_paths import NamedPaths, find_paths
 from rekindle.thresholds.bridge_limits import ACP_TEXT_CHARACTERS
 
 TOOLS = {
@@ -21,8 +22,7 @@ TOOLS = {
     "fetch": "WebFetch",
 }
 """A persona's name for each kind of tool."""
-_COMMAND_KEYS = ("command", "cmd")
-_PATH_KEYS = ("file_path", "filePath", "path", "abs_path", "filename")
+_COMMAND_KEYS = ("command", "cmd", "script", "command_line", "commandLine")
 _SHELL = re.compile(r"(?:\S*/)?(?:ba|z|da)?sh")
 
 
@@ -36,8 +36,9 @@ class AcpCall:
         self.is_refused = False
         self._kind, self._title = "", ""
         self._input: dict[str, Any] = {}
-        self._paths: list[str] = []
+        self._places: dict[str, None] = {}
         self._texts: list[str] = []
+        """The first and the last text. A running tool can repeat its whole output."""
 
     def add(self, update: dict[str, Any]) -> None:
         """Add the fields of a `tool_call`, a `tool_call_update` or a permission request."""
@@ -47,13 +48,13 @@ class AcpCall:
         if isinstance(raw := update.get("rawInput"), dict) and raw:
             self._input = raw
         for place in _to_list(update.get("locations")):
-            self._paths.append(_to_text(place.get("path")))
+            self._places[_to_text(place.get("path"))] = None
         for block in _to_list(update.get("content")):
             if block.get("type") == "diff":
-                self._paths.append(_to_text(block.get("path")))
+                self._places[_to_text(block.get("path"))] = None
             content = block.get("content")
             if isinstance(content, dict) and not self.is_over:
-                self._texts.append(_to_text(content.get("text")))
+                self._texts = [*self._texts[:1], _to_text(content.get("text"))]
                 self._input = self._input or _parse_input(self._texts[-1])
 
     @property
@@ -68,7 +69,12 @@ class AcpCall:
 
     @property
     def tool(self) -> str:
-        """Return the persona's name for the tool, or the agent's own."""
+        """Return the persona's name for the tool, or the agent's own.
+
+        A call with a command runs it, whatever kind it claims to be.
+        """
+        if self.command:
+            return TOOLS["execute"]
         return TOOLS.get(self._kind) or self._title.partition(" ")[0] or self._kind or "tool"
 
     @property
@@ -85,18 +91,19 @@ class AcpCall:
         return _to_text(value)
 
     @property
-    def paths(self) -> tuple[str, ...]:
-        """Return the files that the call names."""
-        own = (_to_text(self._input.get(key)) for key in _PATH_KEYS)
-        return tuple(dict.fromkeys(path for path in (*own, *self._paths) if path))
+    def paths(self) -> NamedPaths:
+        """Return the files that the call names, and its texts that may be paths."""
+        found = find_paths(self._input)
+        files = (path for path in (*found.files, *self._places) if path)
+        return found._replace(files=tuple(dict.fromkeys(files)))
 
     @property
     def arguments(self) -> dict[str, Any]:
         """Return the input under the names that personas and questions use."""
         if self.tool == TOOLS["execute"]:
             return {"command": self.command or self._title.strip("`") or " ".join(self._texts)}
-        if self.tool == TOOLS["edit"] and self.paths:
-            return {"file_path": self.paths[0], **self._input}
+        if self.tool == TOOLS["edit"] and (files := self.paths.files):
+            return {"file_path": files[0], **self._input}
         return self._input or {"description": self._title}
 
     @property

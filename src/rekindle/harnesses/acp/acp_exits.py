@@ -2,19 +2,14 @@
 
 `end_turn` is not a success: some agents report a refused request that way, with the error as their
 text. The protocol has no words for limits, logins and outages either. So the evidence counts: the
-calls that ended, the text after the last call, and everything in an error that a program or a
+text after the last call, a call that was rejected, and everything in an error that a program or a
 person reads.
 """
 
 import re
 from typing import Any
 
-from rekindle.documents.launches.launch_types import (
-    FinalReport,
-    LaunchExit,
-    ProcessResult,
-    ToolCallStarted,
-)
+from rekindle.documents.launches.launch_types import FinalReport, LaunchExit, ProcessResult
 from rekindle.harnesses import exit_verdicts, message_verdicts
 from rekindle.harnesses.exit_verdicts import ExitVerdict
 from rekindle.harnesses.untrusted_json import to_count, to_mapping, to_text, to_word
@@ -58,9 +53,11 @@ def make_report(ended: dict[str, Any]) -> FinalReport:
     tokens = _sum_tokens(usage)
     stop = to_word(ended.get("stop"))
     closing = _RETRIES.sub("", closing)
-    has_worked = calls > 0 or bool(ended.get("spoke")) or bool(tokens)
+    # Kimi says nothing if the request after a call was refused. After a rejected call, some agents
+    # end their turn, and the model has worked then.
+    has_answered = bool(ended.get("spoke")) or ended.get("rejected") is True
     is_refused = bool(closing) and _is_error_text(closing, calls)
-    ok = stop == "end_turn" and not failure and has_worked and not is_refused
+    ok = stop == "end_turn" and not failure and has_answered and not is_refused
     code = error.get("code")
     usd = ended.get("usd")
     return FinalReport(
@@ -93,9 +90,7 @@ def classify(ended: ProcessResult) -> LaunchExit:
         return LaunchExit("interrupted", "its turn was cancelled")
     is_idle = finished.reason == "end_turn" and not finished.text and not finished.errors
     if is_idle:
-        # Some agents end their turn after a rejected call. The model has worked then.
-        has_called = any(isinstance(item, ToolCallStarted) for item in ended.last)
-        return LaunchExit("clean", "finished") if has_called else LaunchExit("overload", IDLE)
+        return LaunchExit("overload", IDLE)
     verdict = _find_verdict(finished)
     resets_at = ended.refused.resets_at if ended.refused else None
     if verdict is None and resets_at is not None:

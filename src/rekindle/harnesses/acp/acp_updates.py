@@ -40,6 +40,8 @@ class AcpUpdates:
         """Cost of the session so far, if the agent reports it."""
         self.finished_calls = 0
         """Number of calls that ended with success."""
+        self.last_call: AcpCall | None = None
+        """The last call that was reported."""
         self._done: set[str] = set()
         """Ids of the calls that have ended. Some agents describe a call again afterwards."""
         self.closing = ""
@@ -79,6 +81,7 @@ class AcpUpdates:
         if not call.is_reported:
             self.flush()
             call.is_reported = True
+            self.last_call = call
             self.closing, self.closing_length = "", 0
             self._print({"type": "called", **call.render()})
 

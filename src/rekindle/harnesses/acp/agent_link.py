@@ -15,7 +15,11 @@ import threading
 from collections.abc import Sequence
 from typing import Any, BinaryIO
 
-from rekindle.thresholds.bridge_limits import ACP_CLOSE_SECONDS, ACP_TERM_SECONDS
+from rekindle.thresholds.bridge_limits import (
+    ACP_CLOSE_SECONDS,
+    ACP_QUEUED_MESSAGES,
+    ACP_TERM_SECONDS,
+)
 from rekindle.thresholds.storage import JSON_LINE_BYTES
 
 Message = dict[str, Any]
@@ -37,11 +41,23 @@ class AgentLink:
         """
         self.messages: queue.SimpleQueue[Message] = queue.SimpleQueue()
         """Everything that the agent sent, in order, and finally `ENDED`."""
+        self._places = threading.Semaphore(ACP_QUEUED_MESSAGES)
+        self._is_closed = False
         self._popen = subprocess.Popen(  # noqa: S603 - the operator's command, no shell
             list(argv), stdin=subprocess.PIPE, stdout=subprocess.PIPE, process_group=0
         )
         self._number = 0
         threading.Thread(target=self._read, daemon=True).start()
+
+    def take(self, seconds: float | None) -> Message:
+        """Return the next message.
+
+        Raises:
+            queue.Empty: There was none in time.
+        """
+        message = self.messages.get(timeout=seconds)
+        self._places.release()
+        return message
 
     def request(self, method: str, params: Message) -> int:
         """Send a request, and return its number."""
@@ -68,15 +84,20 @@ class AgentLink:
                 pipe.flush()
 
     def _read(self) -> None:
-        pipe = self._popen.stdout
-        with contextlib.suppress(OSError, ValueError):
-            while pipe is not None and (line := _read_line(pipe)):
+        pipe: Any = self._popen.stdout
+        with contextlib.suppress(OSError, ValueError), pipe:
+            while line := _read_line(pipe):
+                if self._is_closed:
+                    continue  # an agent that cannot write does not notice the end of its input
                 if message := _parse_message(line):
+                    self._places.acquire()
                     self.messages.put(message)
         self.messages.put(ENDED)
 
     def close(self) -> int:
         """End the agent and return its exit code. First close its standard input, then signal."""
+        self._is_closed = True
+        self._places.release()
         with contextlib.suppress(OSError, ValueError):
             if self._popen.stdin is not None:
                 self._popen.stdin.close()

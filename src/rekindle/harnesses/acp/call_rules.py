@@ -30,12 +30,15 @@ text; `folder`, `draft` and `protected`, which are paths; `seconds` for a call t
 
 def decide_call(rules: Rules, call: AcpCall) -> Decision:  # noqa: PLR0911 - one return per rule
     """Return the decision about a call."""
-    paths = [_locate(path, rules["folder"]) for path in call.paths]
+    files = [_locate(path, rules["folder"]) for path in call.paths.files]
+    others = [_locate(path, rules["folder"]) for path in call.paths.others]
     is_writing = call.tool in WRITING
     draft = rules["draft"]
-    if is_writing and draft and paths and all(path == draft for path in paths):
-        return "allow"
+    paths = [path for path in (*files, *others) if not draft or path != draft]
     is_protected = any(_is_inside(path, place) for path in paths for place in rules["protected"])
+    is_here = bool(files) and all(_is_inside(path, rules["folder"]) for path in paths)
+    if is_writing and is_here and not is_protected and set(files) == {draft}:
+        return "allow"
     if (is_writing and is_protected) or _matches(rules["deny"], call):
         return "reject"
     if _matches(rules["ask"], call):
@@ -44,7 +47,6 @@ def decide_call(rules: Rules, call: AcpCall) -> Decision:  # noqa: PLR0911 - one
         return "allow"
     if rules["allowed"] is None:
         return "ask"
-    is_here = bool(paths) and all(_is_inside(path, rules["folder"]) for path in paths)
     if is_writing and not is_here:
         return "reject"
     is_allowed = any(_allows(name, text, call) for name, text in rules["allowed"])
@@ -75,8 +77,12 @@ def _allows(name: str, text: str, call: AcpCall) -> bool:
 
 
 def _locate(path: str, folder: str) -> str:
-    """Return the real path of a file that a call names."""
-    return os.path.realpath(os.path.join(folder, path.removeprefix("file://")))  # noqa: PTH118 - pathlib keeps `..`
+    """Return the real path of a file that a call names, or the root if it is not a path."""
+    plain = os.path.expanduser(path.removeprefix("file://"))  # noqa: PTH111 - as below
+    try:
+        return os.path.realpath(os.path.join(folder, plain))  # noqa: PTH118 - pathlib keeps `..`
+    except (OSError, ValueError):
+        return os.sep
 
 
 def _is_inside(path: str, folder: str) -> bool:

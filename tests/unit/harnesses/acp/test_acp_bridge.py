@@ -5,6 +5,7 @@ import hashlib
 import json
 import os
 import signal
+import sys
 import threading
 import time
 from pathlib import Path
@@ -12,6 +13,10 @@ from pathlib import Path
 import pytest
 
 from acp_stage import SESSION, ask, call, end_group, say
+from rekindle.harnesses.acp import acp_bridge
+from rekindle.harnesses.acp.acp_bridge import AcpBridge
+from rekindle.harnesses.acp.agent_link import ENDED, AgentLink
+from rekindle.thresholds.bridge_limits import ACP_QUEUED_MESSAGES
 
 RESUMED = f"--session={SESSION}"
 LATER = {"sessionUpdate": "usage_update", "used": 900, "size": 1000}
@@ -68,6 +73,7 @@ def test_a_turn_is_printed_in_our_own_lines(stage):
         "calls": 1,
         "closing": "It is done.",
         "spoke": True,
+        "rejected": False,
         "usd": 0.25,
         "usage": None,
         "failure": None,
@@ -150,6 +156,33 @@ def test_a_program_that_is_missing_is_reported(stage):
     assert b"/nowhere/agent: No such file or directory" in stage.errors
 
 
+def test_a_program_that_repeats_its_input_is_reported(stage):
+    stage.agent = ("cat",)
+    (ended,) = stage.run()
+    assert (ended["method"], stage.code) == ("initialize", 1)
+    assert "repeats what it reads: does `command:`" in ended["error"]["message"]
+
+
+def test_a_program_that_does_not_answer_is_reported(monkeypatch, capfd):
+    monkeypatch.setattr(acp_bridge, "ACP_START_SECONDS", 0.1)
+    assert AcpBridge(["sh", "-c", "cat > /dev/null"], {}, {}).run("do it") == 1
+    ended = json.loads(capfd.readouterr().out)
+    assert ended["method"] == "initialize"
+    assert "did not answer" in ended["error"]["message"]
+
+
+def test_an_agent_that_sends_too_much_waits(tmp_path):
+    """The messages of an agent are not kept in memory, and it can still be ended."""
+    count = 10 * ACP_QUEUED_MESSAGES
+    code = f"for n in range({count}): print('{{\"id\": %d}}' % n, flush=True)\ninput()"
+    link = AgentLink([sys.executable, "-c", code])
+    first = link.take(120)
+    assert first == {"id": 0}
+    assert link.messages.qsize() <= ACP_QUEUED_MESSAGES + 1
+    assert [link.take(120)["id"] for _ in range(count - 1)] == list(range(1, count))
+    assert link.take(120 if link.close() else 0) is ENDED
+
+
 def test_other_output_and_requests_are_refused(stage):
     """Lines that are not messages are ignored, and no file is read for the agent."""
     read = {"jsonrpc": "2.0", "id": "r", "method": "fs/read_text_file", "params": {}}
@@ -180,7 +213,8 @@ def test_a_rejected_call_is_reported_as_refused(stage):
     assert find(lines, "returned") == [
         {"type": "returned", "id": "c1", "ok": False, "refused": True}
     ]
-    assert find(lines, "ended")[0]["calls"] == 0
+    (ended,) = find(lines, "ended")
+    assert (ended["calls"], ended["rejected"]) == (0, True)
     assert {"answered": {"outcome": "selected", "optionId": "no-1"}} in stage.journal()
 
 

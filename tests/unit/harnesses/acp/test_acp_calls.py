@@ -52,7 +52,24 @@ def test_a_call_has_the_names_that_personas_use(updates, tool, arguments):
 def test_the_files_of_a_call_are_in_its_input_its_locations_and_its_changes():
     diff = {"type": "diff", "path": "c", "newText": "x"}
     update = {"rawInput": {"filePath": "a"}, "locations": [{"path": "b"}, 3], "content": [diff]}
-    assert make_call(update).paths == ("a", "b", "c")
+    assert make_call(update).paths.files == ("a", "b", "c")
+
+
+def test_a_call_with_a_command_runs_it_whatever_its_kind():
+    for kind in ("read", "search", "edit", "think"):
+        call = make_call({"kind": kind, "rawInput": {"command": "rm -rf x"}})
+        assert (call.tool, call.arguments) == ("Bash", {"command": "rm -rf x"})
+
+
+def test_only_the_first_and_the_last_text_of_a_call_are_kept():
+    """A tool that is running can send its whole output with each update."""
+    call = AcpCall("c1")
+    for number in range(1000):
+        text = {"type": "content", "content": {"type": "text", "text": f"{number} git push"}}
+        place = [{"path": "a"}]
+        call.add({"status": "in_progress", "content": [text], "locations": place})
+    assert call.texts == ["", "", "0 git push", "999 git push", {}]
+    assert call.paths.files == ("a",)
 
 
 def test_the_result_of_a_call_is_not_a_part_of_its_description():

@@ -104,6 +104,55 @@ def test_files_may_be_written_in_the_folder_only(rules, tmp_path, name):
     assert decide_call(rules, make_call("edit")) == "reject"
 
 
+@pytest.mark.parametrize("kind", ["read", "search", "edit"])
+def test_a_command_is_decided_as_one_whatever_the_kind_of_its_call(rules, kind):
+    call = make_call(kind, rawInput={"command": "rm -rf x", "path": "a"})
+    assert decide_call({**rules, "allowed": [["Edit", ""]]}, call) == "reject"
+    rules |= {"allowed": [["Bash", ""]], "deny": [["Bash", "rm"]]}
+    assert decide_call(rules, call) == "reject"
+
+
+PATCH = "*** Begin Patch\n*** Update File: {}\n@@\n-a\n+b\n*** End Patch"
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"path": "a", "destination": "/etc/passwd"},
+        {"path": "a", "new_path": ".rekindle/state.json"},
+        {"path": "a", "to": "~/.profile"},
+        {"path": "a", "unheard_of": "/etc/passwd"},
+        {"path": "a", "unheard_of": ".rekindle/x"},
+        {"path": "a\0b"},
+        {"paths": ["a", "/etc/passwd"]},
+        {"edits": [{"path": "a"}, {"path": "/etc/passwd"}]},
+        {"patchText": PATCH.format("/etc/passwd"), "path": "a"},
+        {"patchText": PATCH.format(".rekindle/x")},
+        {"input": PATCH.format("../x"), "path": "a"},
+        {"diff": "--- a/../x\n+++ b/../x\n@@ -1 +1 @@\n-a\n+b", "path": "a"},
+    ],
+)
+def test_no_file_outside_the_folder_is_written_under_any_name(rules, tmp_path, given):
+    rules |= {"allowed": [["Edit", ""]], "protected": [str(tmp_path / ".rekindle")]}
+    inside = [{"path": "a"}]
+    assert decide_call(rules, make_call("edit", rawInput=given, locations=inside)) == "reject"
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"path": "a", "old_string": "/etc/passwd", "newString": "/usr/bin/env"},
+        {"path": "a", "edit": {"old": "/etc/passwd", "new": "/bin/sh"}, "mode": "overwrite"},
+        {"path": "a", "content": "#!/bin/sh\n--- b/c\n"},
+        {"patchText": PATCH.format("a")},
+        {"diff": "--- /dev/null\n+++ b/a\n@@ -0 +1 @@\n+b"},
+    ],
+)
+def test_texts_may_contain_any_path(rules, given):
+    call = make_call("edit", rawInput=given)
+    assert decide_call({**rules, "allowed": [["Edit", ""]]}, call) == "allow"
+
+
 def test_the_draft_may_always_be_written_and_protected_files_never(rules, tmp_path):
     draft, inner = tmp_path / ".rekindle/draft.md", tmp_path / ".rekindle/state.json"
     rules |= {"draft": str(draft), "protected": [str(tmp_path / ".rekindle")]}
@@ -112,3 +161,7 @@ def test_the_draft_may_always_be_written_and_protected_files_never(rules, tmp_pa
         assert decide_call({**rules, "allowed": allowed}, edit(inner)) == "reject"
     two = make_call("edit", rawInput={"file_path": str(draft)}, locations=[{"path": str(inner)}])
     assert decide_call(rules, two) == "reject"
+    given = {"path": str(draft), "mode": "overwrite", "content": "*** Update File: a"}
+    assert decide_call(rules, make_call("edit", rawInput=given)) == "allow"
+    given = {"path": str(draft), "copy": str(inner)}
+    assert decide_call(rules, make_call("edit", rawInput=given)) == "reject"
