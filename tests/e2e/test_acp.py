@@ -9,9 +9,11 @@ import pytest
 from acp_stage import AGENT, SESSION, ask, call, say
 from e2e.sandbox import TASK, Rekindle
 from e2e.test_command import Program
+from sampling import WHOLE
 
 pytestmark = pytest.mark.timeout(300)
 
+LATER = pytest.mark.skipif(not WHOLE, reason="takes long: only in `just torture`")
 CAN = {"agentCapabilities": {"loadSession": True}}
 TOOL = {"tool": ["sleep", "1000"]}
 LIMIT = {"code": -32603, "message": "Usage limit reached, try again in 3 hours"}
@@ -52,7 +54,9 @@ def list_tools(rekindle):
     return [argv for argv in rekindle.place.processes() if argv == TOOL["tool"]]
 
 
-@pytest.mark.parametrize("killed", ["agent", "bridge"])
+@pytest.mark.parametrize(
+    "killed", ["agent", pytest.param("bridge", marks=[pytest.mark.torture, LATER])]
+)
 def test_a_session_continues_after_kill_9_in_a_tool(rekindle, killed):
     """The tool that was left behind is ended, and the session is loaded again."""
     script(rekindle, [say("first"), TOOL], [say("second")])
@@ -67,6 +71,8 @@ def test_a_session_continues_after_kill_9_in_a_tool(rekindle, killed):
     assert "session/load" in (rekindle.project / "journal").read_text()
 
 
+@pytest.mark.torture
+@LATER
 def test_a_session_continues_after_its_supervisor_was_killed(rekindle):
     """Only the output names the session, so it is recorded as soon as it is known."""
     script(rekindle, [say("first"), TOOL], [say("second")])
@@ -83,7 +89,10 @@ def test_a_session_continues_after_its_supervisor_was_killed(rekindle):
     assert "second" in rekindle("transcript")
 
 
-@pytest.mark.parametrize(("answer", "chosen"), [("approve", "yes-1"), ("deny", "no-1")])
+@pytest.mark.parametrize(
+    ("answer", "chosen"),
+    [("approve", "yes-1"), pytest.param("deny", "no-1", marks=[pytest.mark.torture, LATER])],
+)
 def test_a_permission_request_becomes_a_question(rekindle, answer, chosen):
     """The agent waits for the answer, and gets permission for this call only."""
     start, end = call(rawInput={"command": "git push"})
@@ -102,6 +111,8 @@ def test_a_permission_request_becomes_a_question(rekindle, answer, chosen):
     assert answered["optionId"] == chosen
 
 
+@pytest.mark.torture
+@LATER
 def test_an_agent_that_retries_in_silence_is_found(rekindle):
     """Some agents retry a refused request without a word; the watch ends them."""
     watch = "runtime:\n  watch: {silence: 2s, every: 0.5s}\n  restart: {cooldown: 0s}\n"
@@ -112,6 +123,8 @@ def test_an_agent_that_retries_in_silence_is_found(rekindle):
     assert '"SIGTERM"' not in (rekindle.project / "journal").read_text()
 
 
+@pytest.mark.torture
+@LATER
 def test_a_limit_is_waited_for(rekindle):
     """`run` ends while the agent would wait for hours."""
     script(rekindle, [{"error": LIMIT}])

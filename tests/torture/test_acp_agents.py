@@ -7,20 +7,16 @@ from loopback.acp_agents import AGENTS
 from loopback.chat import Chat
 from loopback.fixtures import installed
 from loopback.model import Model
-from loopback.script import Forever, Text
 from recordings.acp_cases import CASES, KEPT, SANDBOXES, AcpTape
 from recordings.tape import traces
-from rekindle.documents.launches.launch_types import LaunchSpec
-from rekindle.documents.manifest import Permissions, Persona
-from rekindle.harnesses.acp.acp_harness import make_harness
 from sampling import WHOLE
 
 pytestmark = [pytest.mark.torture, pytest.mark.timeout(600)]
 
 ALL = [(agent, case) for agent in CASES for case in CASES[agent]]
 IN_CI = [
-    *(("kimi", case) for case in ("tool", "resume-after-sigkill", "limit")),
-    *(("copilot", case) for case in ("tool", "resume-after-sigkill", "no-login")),
+    *(("kimi", case) for case in ("tool", "resume-after-sigkill")),
+    ("copilot", "tool"),
 ]
 """The two agents that are the smallest and start the fastest."""
 
@@ -48,30 +44,6 @@ def test_a_recording_of_an_agent_is_still_true(agent, case, chat_model, place, t
     kept = AcpTape.read(KEPT[agent] / f"{case}.jsonl")
     assert now.code == kept.code
     assert shape(now) == shape(kept)
-
-
-@pytest.mark.parametrize("agent", ["opencode", "kilo", "kimi"] if WHOLE else ["kimi"])
-def test_a_persona_s_commands_are_enforced(agent, chat_model, place, tmp_path):
-    """The agent runs a command that the persona allows, and no other one."""
-    program = installed(AGENTS[agent].package)
-    sandbox = SANDBOXES[agent](program, model=chat_model, place=place, root=tmp_path / agent)
-    for command, is_run in (("touch forbidden", False), ("mkdir allowed", True)):
-        chat_model.play(AGENTS[agent].call(command), Forever(Text("all done")))
-        persona = Persona(permissions=Permissions(allowed_tools=["Bash(mkdir:*)"]))
-        start = LaunchSpec(
-            session="",
-            scratch=str(sandbox.home),
-            program=sandbox.argv,
-            persona=persona,
-            folder=str(sandbox.project),
-        )
-        made = make_harness(agent).command(start)
-        for name, text in made.files.items():
-            (sandbox.home / name).write_text(text)
-        run = sandbox.launch(made.argv, "hello", **made.environment).wait()
-        decided = [event["decision"] for event in run.of("decided")]
-        assert decided == ["allow" if is_run else "reject"]
-        assert (sandbox.project / command.split()[1]).exists() is is_run
 
 
 @pytest.mark.parametrize("agent", CASES)

@@ -1,21 +1,26 @@
 """Harness for agents that speak the Agent Client Protocol.
 
-Checked with the agents in `acp_presets`, using the recordings in tests/recordings. Each launch runs
-the bridge, which reads the prompt, runs one turn of the agent and prints its own lines. Limits:
+Checked with the agents in `acp_presets` that are marked as recorded, using the recordings in
+tests/recordings. Each launch runs the bridge, which reads the prompt, runs one turn of the agent
+and prints its own lines. Limits:
 
 - An agent has no hooks that Rekindle could use, so a handoff cannot stop it between two turns.
   Messages reach it with its next launch.
 - The agent chooses the id of its session, and resumes it with `session/resume` or `session/load`.
 - A persona's rules apply only to the calls about which an agent asks. Rekindle refuses a persona
   with rules for an agent that runs some calls without asking. Reading is always allowed.
+- Settings in the workspace can permit calls and start programs. The agent must not write them, and
+  a persona with rules is refused if they exist.
 - The protocol has no system prompt, so a persona's text comes before the first prompt of a session.
 - Several agents retry a refused request without a word. The watch ends them as hung.
 - Gemini CLI is not among the presets, because it loses sessions over this protocol.
 """
 
+import os
 import re
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 from rekindle.documents.launches.launch_types import (
     AssistantText,
@@ -98,6 +103,7 @@ class AcpHarness:
             argv.append(f"--model={start.persona.model}")
         environment: dict[str, str] = {}
         if start.persona.permissions is not None:
+            self._refuse_settings(start.folder)
             environment |= self._preset.ask_environment
             if self._preset.ask_mode:
                 argv.append(f"--mode={self._preset.ask_mode}")
@@ -124,6 +130,15 @@ class AcpHarness:
             raise UsageError(
                 f"{start.session[:QUOTED_CHARACTERS]!r} is not a valid session id",
                 hint="session ids have 8 to 64 letters and digits",
+            )
+
+    def _refuse_settings(self, folder: str) -> None:
+        """Refuse settings in the workspace, because they would override a persona's rules."""
+        if path := find_settings(folder, self._preset.settings):
+            raise UsageError(
+                f"{self._preset.title} reads {path}, which can allow what `permissions:` forbids",
+                hint=f"move it to your own settings for {self._preset.title}, or remove "
+                "`permissions:` and use a sandbox",
             )
 
     def _render_rules(self, permissions: Permissions, start: LaunchSpec) -> str:
@@ -209,6 +224,23 @@ def make_harness(name: str) -> AcpHarness:
         KeyError: There is no such preset.
     """
     return AcpHarness(PRESETS[name])
+
+
+def find_settings(folder: str, names: tuple[str, ...]) -> str:
+    """Return the path of settings in a folder, or above it in the same repository, or ""."""
+    if not folder:
+        return ""
+    home = Path.home()
+    for place in (Path(folder), *Path(folder).parents):
+        # Settings in the home directory are the user's own.
+        if str(place) != folder and place in {home, Path("/")}:
+            break
+        for name in names:
+            if os.path.lexists(place / name):
+                return str(place / name)
+        if os.path.lexists(place / ".git"):
+            break
+    return ""
 
 
 def read_stream(line: bytes) -> tuple[OutputItem, ...]:  # noqa: PLR0911 - one return per kind of line

@@ -1,4 +1,8 @@
-"""The agents whose behaviour over the Agent Client Protocol was tested, one preset for each."""
+"""The agents that Rekindle knows over the Agent Client Protocol, one preset for each.
+
+Those with `is_recorded` are checked with recordings of the real program. The others were written
+from their documentation.
+"""
 
 from collections.abc import Mapping
 
@@ -30,6 +34,9 @@ class AcpPreset(msgspec.Struct, frozen=True, kw_only=True):
     ask_environment: Mapping[str, str] = {}
     """Variables that make the agent ask."""
     reports_money: bool = False
+    settings: tuple[str, ...] = ()
+    """Names of files and folders in the workspace that can permit calls or start programs."""
+    is_recorded: bool = True
     prefixes: tuple[str, ...] = ()
     """Prefixes of the variables that configure the agent."""
     hosts: tuple[str, ...] = ()
@@ -49,6 +56,7 @@ PRESETS = {
             install="install it: npm install -g opencode-ai",
             asks=True,
             ask_environment={"OPENCODE_PERMISSION": _ASK_ALWAYS},
+            settings=("opencode.json", "opencode.jsonc", ".opencode"),
             reports_money=True,
             prefixes=("OPENCODE_",),
         ),
@@ -59,6 +67,10 @@ PRESETS = {
             install="install it: npm install -g @kilocode/cli",
             asks=True,
             ask_environment={"KILO_PERMISSION": _ASK_ALWAYS},
+            settings=(
+                *("kilo.json", "kilo.jsonc", ".kilo", ".kilocode"),
+                *("opencode.json", "opencode.jsonc", ".opencode"),
+            ),
             reports_money=True,
             prefixes=("KILO_",),
         ),
@@ -67,6 +79,7 @@ PRESETS = {
             title="Qwen Code",
             command=("qwen", "--acp"),
             install="install it, with node 22 or later: npm install -g @qwen-code/qwen-code",
+            settings=(".qwen",),
             prefixes=("QWEN_", "OPENAI_", "DASHSCOPE_"),
         ),
         AcpPreset(
@@ -76,6 +89,7 @@ PRESETS = {
             install="install it: npm install -g @moonshot-ai/kimi-code",
             asks=True,
             ask_mode="default",
+            settings=(".kimi-code", ".kimi"),
             prefixes=("KIMI_", "MOONSHOT_"),
         ),
         AcpPreset(
@@ -84,6 +98,8 @@ PRESETS = {
             command=("vibe-acp",),
             install="install it, with Python 3.12 or later: uv tool install mistral-vibe",
             reports_money=True,
+            settings=(".vibe",),
+            is_recorded=False,
             prefixes=("VIBE_", "MISTRAL_"),
         ),
         AcpPreset(
@@ -91,6 +107,7 @@ PRESETS = {
             title="Copilot CLI",
             command=("copilot", "--acp"),
             install="install it: npm install -g @github/copilot",
+            settings=(".copilot", ".github/copilot", ".github/hooks"),
             prefixes=("COPILOT_",),
         ),
         AcpPreset(
@@ -103,6 +120,7 @@ PRESETS = {
             prefixes=("ANTHROPIC_", "CLAUDE_"),
             hosts=("api.anthropic.com", "platform.claude.com", "console.anthropic.com"),
             instead="claude-code",
+            is_recorded=False,
         ),
         AcpPreset(
             name="codex-acp",
@@ -112,6 +130,7 @@ PRESETS = {
             prefixes=("OPENAI_", "CODEX_"),
             hosts=("api.openai.com", "chatgpt.com", "auth.openai.com"),
             instead="codex",
+            is_recorded=False,
         ),
     )
 }

@@ -95,7 +95,7 @@ def find_paths(arguments: dict[str, Any]) -> NamedPaths:
 def _list_texts(
     value: object, words: AbstractSet[str] = frozenset(), *, is_text: bool = False
 ) -> Iterator[tuple[AbstractSet[str], bool, str]]:
-    """Yield each text with the words of its name, and whether they say that it is no path."""
+    """Yield each text with the words of its name, and whether they exclude a path."""
     if isinstance(value, str):
         if text := value.strip():
             yield words, is_text, text

@@ -13,6 +13,7 @@ from pathlib import Path
 import rekindle
 from rekindle.config import Project
 from rekindle.documents.manifest import MANIFEST_FILE
+from rekindle.harnesses.acp.acp_presets import PRESETS
 from rekindle.policy.settings.runtime_settings import AgentDefaults
 from rekindle.stores.folders import agent_folder
 from rekindle.system.files import user_folder
@@ -21,7 +22,7 @@ from rekindle.wiring.agent_dir_list import find_agent_dir
 from rekindle.wiring.open_store import HARNESSES
 
 _BESIDE_WORK = (".git", ".agents", ".mcp.json", ".env")
-"""Names of files in the project and the agent's folder, in addition to each CLI's settings folder.
+"""Names of files in the project and the agent's folder, in addition to each CLI's settings.
 
 Gemini CLI passes variables from `.env`, such as `BASH_ENV`, to every program that it runs. `.env`
 is denied for Claude Code too, because two CLIs may work in the same folder.
@@ -41,7 +42,11 @@ def list_protected(project: Path, folder: Path) -> tuple[str, ...]:
 
 def list_beside_work(project: Path, folder: Path) -> tuple[str, ...]:
     """Return the paths in the project and in `folder` that decide which programs CLIs start."""
-    names = (*_BESIDE_WORK, *(files.folder for files in HARNESSES.list_hook_files()))
+    names = (
+        *_BESIDE_WORK,
+        *(files.folder for files in HARNESSES.list_hook_files()),
+        *dict.fromkeys(name for preset in PRESETS.values() for name in preset.settings),
+    )
     places = dict.fromkeys((project.resolve(), folder))
     return tuple(str(place / name) for place in places for name in names)
 

@@ -210,6 +210,7 @@ def _check_permissions(project: Project, name: str, program: Program) -> None:
         session=str(uuid.uuid4()) if harness.CAN.names_sessions else "",
         persona=persona,
         instructions=words,
+        folder=str(find_agent_dir(project, name)),
         program=program or read_program(project, name),
     )
     try:

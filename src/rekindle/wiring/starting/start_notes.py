@@ -8,9 +8,11 @@ import msgspec
 
 from rekindle.config import Project
 from rekindle.documents.command_line import find_unexpanded
+from rekindle.documents.manifest import Permissions
 from rekindle.errors import RekindleError
 from rekindle.formats.identifiers import to_one_line
 from rekindle.harnesses import command_harness
+from rekindle.harnesses.acp.acp_presets import PRESETS
 from rekindle.plugins import ALIASES
 from rekindle.policy.routes.list_routes import list_accounts, list_routes
 from rekindle.policy.settings.runtime_settings import AgentDefaults
@@ -45,6 +47,7 @@ def find_notes(project: Project, name: str) -> Iterator[StartNote]:
     yield from _find_unused_accounts(project, name)
     yield from _find_shared_model(project, name)
     yield from _find_missing_until(project, name)
+    yield from _find_open_calls(project, name)
     if sandbox_setup.ignores_cpu(project, name):
         yield StartNote(IGNORED_CPU, IGNORED_CPU_HINT)
 
@@ -108,6 +111,29 @@ def _find_missing_until(project: Project, name: str) -> Iterator[StartNote]:
         )
 
 
+def _find_open_calls(project: Project, name: str) -> Iterator[StartNote]:
+    """Yield a note if no persona decides about the calls of an agent that could be made to ask."""
+    try:
+        harness, (persona, _) = find_harness(project, name), read_persona(project, name)
+    except RekindleError:
+        return
+    preset, permissions = PRESETS.get(harness.NAME), persona.permissions
+    if not preset or not preset.asks or (permissions and permissions.allowed_tools is not None):
+        return
+    if preset.ask_environment and permissions is None:
+        yield StartNote(
+            f"no persona limits the agent: {preset.title} runs commands and writes files without "
+            "asking, unless its own settings forbid it",
+            f"{REACH_HINT}, or use a sandbox",
+        )
+    else:
+        yield StartNote(
+            "no persona permits the agent any tool: it waits for your answer before it writes a "
+            "file or runs a command",
+            f"{REACH_HINT}, or answer with `rekindle approve`",
+        )
+
+
 REACH_HINT = (
     "give the agent a persona with"
     " `permissions: {allowed_tools: [Read, Grep, Glob, Edit, Write, Bash]}` in rekindle.yaml"
@@ -127,6 +153,8 @@ def explain_reach_of(project: Project, name: str) -> tuple[str, bool]:
     # A wrapper may allow more. In a terminal, the CLI asks the user.
     if entry.command or entry.mode == "stay" or not harness.CAN.permits_tools:
         return "", False
+    if harness.CAN.asks and (persona.permissions or Permissions()).allowed_tools is None:
+        return "", False  # `find_notes` tells what the agent does
     return explain_reach(persona, entry.persona or AgentDefaults().persona, harness.NAME)
 
 

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -19,7 +20,7 @@ from rekindle.documents.launches.launch_types import (
 from rekindle.documents.manifest import Permissions, Persona
 from rekindle.errors import UnenforceableError, UsageError
 from rekindle.harnesses.acp import acp_harness
-from rekindle.harnesses.acp.acp_harness import RULES_FILE, make_harness, read_stream
+from rekindle.harnesses.acp.acp_harness import RULES_FILE, find_settings, make_harness, read_stream
 from rekindle.harnesses.acp.acp_presets import PRESETS
 from rekindle.plugins import ACP_PRESETS, Harnesses, find_program
 from rekindle.testing.launch_contract import LaunchContract
@@ -105,6 +106,41 @@ def test_an_agent_is_made_to_ask_if_its_persona_has_rules(name):
     assert ruled.environment == dict(preset.ask_environment)
     assert (f"--mode={preset.ask_mode}" in ruled.argv) is bool(preset.ask_mode)
     assert not any(word.startswith("--mode") for word in plain.argv)
+
+
+@pytest.mark.parametrize("name", ASKING)
+def test_rules_are_refused_if_the_workspace_has_settings_of_the_agent(name, tmp_path):
+    """Settings can permit calls and start programs, and the agent would not ask about them."""
+    (tmp_path / ".git").mkdir()
+    inner = tmp_path / "work"
+    inner.mkdir()
+    ruled = Persona(permissions=Permissions(deny=["Bash"]))
+    assert PRESETS[name].settings
+    for own in PRESETS[name].settings:
+        make_command(name, persona=ruled, folder=str(inner))
+        for place in (inner, tmp_path):
+            (place / own).symlink_to("nowhere")
+            with pytest.raises(UsageError, match="permissions") as refused:
+                make_command(name, persona=ruled, folder=str(inner))
+            assert str(place / own) in str(refused.value)
+            make_command(name, folder=str(inner))
+            (place / own).unlink()
+
+
+def test_settings_outside_the_repository_are_the_user_s_own(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / ".opencode").mkdir()
+    for name in ("plain", "repository/.git"):
+        (tmp_path / name).mkdir(parents=True)
+    for name in ("plain", "repository"):
+        assert find_settings(str(tmp_path / name), (".opencode",)) == ""
+    assert find_settings(str(tmp_path), (".opencode",)) == str(tmp_path / ".opencode")
+
+
+def test_the_presets_without_recordings_are_marked():
+    folder = Path(__file__).parents[3] / "recordings/acp"
+    recorded = {path.name.rpartition("-")[0] for path in folder.iterdir()}
+    assert {name for name, preset in PRESETS.items() if preset.is_recorded} == recorded
 
 
 def test_the_rules_reach_the_bridge():
