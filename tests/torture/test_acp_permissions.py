@@ -11,7 +11,7 @@ from loopback.model import Model
 from loopback.script import Forever, Text
 from rekindle.documents.launches.launch_types import LaunchSpec
 from rekindle.documents.manifest import Permissions, Persona
-from rekindle.harnesses.acp.acp_harness import make_harness
+from rekindle.harnesses.acp.acp_harness import find_settings, make_harness
 from rekindle.harnesses.acp.acp_presets import PRESETS
 from sampling import WHOLE
 
@@ -71,3 +71,5 @@ def test_a_command_runs_only_if_the_persona_allows_it(name, number, play):
     sandbox, ended = play(name, Permissions(**rules), "touch made")
     assert ended.of("decided"), ended.stdout + ended.stderr
     assert (sandbox.project / "made").exists() is is_made, ended.stdout
+    # The agent leaves no settings behind, which would be refused at its next start.
+    assert find_settings(str(sandbox.project), PRESETS[name].settings) == ""
