@@ -7,6 +7,7 @@ import pytest
 from rekindle.errors import StoreError
 from rekindle.harnesses.session_files import hash_folder
 from rekindle.policy.redact.redaction import Redaction
+from rekindle.system.files import durable_files
 from rekindle.wiring.keeping import moved_transcript
 
 SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
@@ -57,3 +58,14 @@ def test_the_original_of_a_redacted_transcript_is_recognised(tmp_path):
     path.write_bytes(json.dumps({"text": SECRET}).encode() + b"\n")
     exported = moved_transcript.redact_transcript(path.read_bytes(), Redaction())
     assert not moved_transcript.is_place_free(path, b"moved", exported, Redaction())
+
+
+def test_a_transcript_may_be_longer_than_other_files(tmp_path, monkeypatch):
+    path = tmp_path / "s.jsonl"
+    assert moved_transcript.read_large_file(path) is None
+    path.write_bytes(b"x" * 1000)
+    monkeypatch.setattr(durable_files, "FILE_BYTES", 100)
+    assert moved_transcript.read_large_file(path) == b"x" * 1000
+    monkeypatch.setattr(moved_transcript, "EXPORT_BYTES", 999)
+    with pytest.raises(StoreError, match="1,000 bytes"):
+        moved_transcript.read_large_file(path)

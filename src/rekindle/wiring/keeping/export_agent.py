@@ -22,10 +22,13 @@ from rekindle.policy.supervision.next_move import select_open_launches
 from rekindle.stores.files import FileStore
 from rekindle.stores.folders.agent_folder import AgentFolder
 from rekindle.system import clock
-from rekindle.system.files import durable_files
 from rekindle.wiring.agent_dir_list import find_agent_dir
 from rekindle.wiring.keeping import find_sessions
-from rekindle.wiring.keeping.moved_transcript import is_transcript_of, redact_transcript
+from rekindle.wiring.keeping.moved_transcript import (
+    is_transcript_of,
+    read_large_file,
+    redact_transcript,
+)
 from rekindle.wiring.open_store import find_harness
 
 _VARIABLE = re.compile(r"\$[A-Za-z_][A-Za-z0-9_]*\Z")
@@ -56,7 +59,7 @@ def export_agent(project: Project, store: FileStore, name: str) -> ExportResult:
         parts = _read_folder(writer.folder, store.redaction)
         session, harness, transcript = _find_session(project, name, writer.projection)
     if transcript is not None:
-        data = durable_files.read_bytes(transcript) or b""
+        data = read_large_file(transcript) or b""
         parts[f"{SESSION_PREFIX}{transcript.name}"] = redact_transcript(data, store.redaction)
     entry, omitted = _read_entry(project, name)
     header = ExportHeader(
@@ -124,7 +127,7 @@ def _read_folder(folder: AgentFolder, redaction: Redaction) -> dict[str, bytes]:
                 path = Path(above) / name
                 relative = path.relative_to(folder.path).as_posix()
                 if agent_export.is_agent_file(relative) and not path.is_symlink():
-                    data = durable_files.read_bytes(path)
+                    data = read_large_file(path)
                     if data is not None:
                         parts[f"{AGENT_PREFIX}{relative}"] = _redact(path, data, redaction)
     return parts

@@ -6,15 +6,32 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from rekindle.errors import RekindleError, StoreError
+from rekindle.errors import RekindleError, StoreError, translate_os_errors
 from rekindle.formats import json_codec
 from rekindle.harnesses.session_files import SESSION_FILES, hash_folder
 from rekindle.policy.redact.redaction import Redaction
 from rekindle.system.files import durable_files
+from rekindle.thresholds.keep_limits import EXPORT_BYTES
 from rekindle.wiring.keeping.find_sessions import find_home
 
 _OPAQUE = frozenset({"signature", "encrypted_content", "thoughtSignature"})
 """Keys whose values the model's API checks, so that a changed one would be refused."""
+
+
+def read_large_file(path: Path) -> bytes | None:
+    """Return the bytes of a log or transcript of any length that an export can contain.
+
+    Raises:
+        StoreError: It is longer, or cannot be read.
+    """
+    if not durable_files.path_exists(path):
+        return None
+    with translate_os_errors(path):
+        size = path.stat().st_size
+    if size > EXPORT_BYTES:
+        reason = f"has {size:,} bytes, and an exported agent has at most {EXPORT_BYTES:,}"
+        raise StoreError(str(path), reason, hint="copy the project's folder instead")
+    return durable_files.read_bytes(path, size)
 
 
 def is_transcript_of(
@@ -88,7 +105,7 @@ def is_place_free(path: Path, moved: bytes, exported: bytes, redaction: Redactio
     Raises:
         StoreError: The CLI has a session with the same id and another content.
     """
-    there = durable_files.read_bytes(path)
+    there = read_large_file(path)
     if there is None:
         return True
     if there not in {moved, exported} and redact_transcript(there, redaction) != exported:
