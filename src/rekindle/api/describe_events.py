@@ -79,7 +79,7 @@ def _make_report(event: AnyEvent | UnknownEvent) -> SupervisorReport | None:  # 
         case events.CallRefused():
             return RefusedCallReport(f"{event.tool} {event.about}".strip())
         case events.WaitStarted():
-            return WaitReport(event.why, event.until)
+            return WaitReport(event.why, event.until, event.words)
         case events.SafeModeEntered():
             return SafeModeReport(event.why, event.words)
         case _:

@@ -100,7 +100,8 @@ def _list_report_lines(
 def _describe_wait(report: WaitReport | SkippedWaitReport) -> str:
     at = f"{report.until.astimezone():%Y-%m-%d %H:%M:%S}"
     start = "started now; it was " if isinstance(report, SkippedWaitReport) else ""
-    return f"{start}waiting until {at}: {explain_reasons.explain_reason(report.why)}"
+    words = f": {report.words}" if isinstance(report, WaitReport) and report.words else ""
+    return f"{start}waiting until {at}: {explain_reasons.explain_reason(report.why)}{words}"
 
 
 def _describe_output(report: SupervisorReport) -> Iterator[ReportLine]:

@@ -24,7 +24,7 @@ class AgentLedger(msgspec.Struct, frozen=True):
     agent: str
     priority: Priority = "normal"
     asked_at: datetime | None = None
-    """When the agent last worked or wanted to work."""
+    """When the agent last worked or wanted to work; None if its supervisor has ended."""
     is_working: bool = False
     """Whether one of the agent's launches used the account at that time."""
     waits: bool = False

@@ -9,7 +9,7 @@ from rekindle.formats.validation import describe_key as _doc
 
 
 class SpendCap(msgspec.Struct, frozen=True):
-    """Caps on what all agents spend together in a time."""
+    """Caps on what all agents together spend in a day or a month."""
 
     usd: (
         Annotated[float, _doc("Maximum cost of all agents, in dollars.", "dollars", gt=0)] | None

@@ -1,6 +1,6 @@
 """A supervisor's inputs: its agent, its ports, and the reports that it sends."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 
@@ -10,7 +10,7 @@ from rekindle.documents.commits.snapshot_commit import Snapshot, SnapshotLabel
 from rekindle.documents.events import WorkSigns
 from rekindle.documents.launches import launch_types
 from rekindle.documents.launches.launch_types import LaunchExit, OutputItem
-from rekindle.documents.launches.quota_windows import QuotaReport, QuotaWindow
+from rekindle.documents.launches.quota_windows import QuotaReport
 from rekindle.documents.launches.route import Route
 from rekindle.documents.manifest import Persona
 from rekindle.documents.manifest_keys import Budget
@@ -201,6 +201,7 @@ class WaitReport(msgspec.Struct, frozen=True):
 
     why: str
     until: datetime
+    words: str = ""
 
 
 class SkippedWaitReport(msgspec.Struct, frozen=True):
@@ -318,15 +319,19 @@ class SupervisorPorts(msgspec.Struct, frozen=True):
     """Returns a message about settings that the operator has not accepted, or ""."""
     settings_stamp: Callable[[], object] = object
     """Returns a value that changes whenever the result of `unaccepted` may change."""
-    note_quota: Callable[[Route, Sequence[QuotaWindow]], bool] = lambda route, windows: False  # noqa: ARG005 - stores nothing
+    note_quota: Callable[[Route, QuotaReport], bool] = lambda route, report: False  # noqa: ARG005 - stores nothing
     """Stores the quota that the CLI reported for a route. Returns whether it has changed."""
     note_spending: Callable[[Route, str, RunSpending, bool], None] = lambda *_: None
     """Stores a run's spending for the caps of all agents.
 
     The arguments are the route, the name of the run, its spending, and whether a launch is running.
     """
-    route_hold: Callable[[Route], datetime | None] = lambda route: None  # noqa: ARG005 - no hold
-    """Returns the time before which no launch may start on a route, or None."""
+    route_hold: Callable[[Route], QuotaHold | None] = lambda route: None  # noqa: ARG005 - no hold
+    """Returns until when and why no launch may start on a route, or None."""
+    note_hold: Callable[[Route, QuotaHold | None], None] = lambda *_: None
+    """Stores whether the agent waits for its share of a route's account."""
+    rechecks_quota: bool = False
+    """Whether `route_hold` is called before each launch, and repeatedly during a wait."""
     route_stop: Callable[[Route], QuotaHold | None] = lambda route: None  # noqa: ARG005 - no stop
     """Returns why a launch on a route must stop between two turns, or None."""
     renewed: Callable[[], AgentSpec | None] = lambda: None

@@ -59,6 +59,15 @@ def to_time(value: object) -> datetime | None:
         return None
 
 
+def parse_time(value: object) -> datetime | None:
+    """Return the time in a text such as `2026-11-18T12:00:00Z`, or None if there is none."""
+    try:
+        found = datetime.fromisoformat(value) if isinstance(value, str) else None
+    except ValueError:
+        return None
+    return found if found and found.tzinfo else None
+
+
 def to_text(value: object) -> str:
     """Convert a value to text, without lone surrogates, which UTF-8 cannot encode."""
     return value.encode("utf-8", "replace").decode() if isinstance(value, str) else ""

@@ -1,8 +1,9 @@
 """Find the accounts that agents use, store their quota, and decide when an agent may use it."""
 
 import os
-from collections.abc import Sequence
-from datetime import datetime, timedelta
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,10 @@ import msgspec
 
 from rekindle.config import Project
 from rekindle.documents.agent_ledger import AgentLedger
-from rekindle.documents.launches.quota_windows import QuotaWindow
+from rekindle.documents.launches.quota_windows import QuotaReport
 from rekindle.documents.launches.route import Route
 from rekindle.documents.manifest_quota import QuotaKeys
+from rekindle.errors import RekindleError
 from rekindle.plugins import ALIASES
 from rekindle.policy.quota.ledger_entries import add_spending
 from rekindle.policy.quota.pacing import (
@@ -26,7 +28,7 @@ from rekindle.policy.routes.list_routes import list_routes
 from rekindle.policy.supervision.budget import RunSpending
 from rekindle.stores.folders.quota_files import AccountFiles, list_ledgers
 from rekindle.system import clock
-from rekindle.thresholds.quota_limits import LEDGER_SECONDS
+from rekindle.thresholds.quota_limits import LEDGER_DAYS, LEDGER_SECONDS
 from rekindle.wiring.agent_routes import find_routes, select_account, with_route
 from rekindle.wiring.open_store import HARNESSES
 
@@ -34,16 +36,30 @@ from rekindle.wiring.open_store import HARNESSES
 class AgentQuota:
     """The quota of one agent's accounts. Only the agent's supervisor writes its ledgers."""
 
-    def __init__(self, project: Project, name: str) -> None:
-        self._project, self._name = project, name
-        priority = project.manifest.agents[name].priority or "normal"
-        self._default = AgentLedger(str(project.path), name, priority)
-        self._written: dict[str, AgentLedger] = {}
+    def __init__(self, find_project: Callable[[], Project], name: str) -> None:
+        """Remember how to find the project as last accepted, because its settings may change."""
+        self._find_project, self._name = find_project, name
+        self._written: dict[str, tuple[AccountFiles, AgentLedger]] = {}
         """The agent's ledgers as last written, by account."""
 
-    def note_quota(self, route: Route, windows: Sequence[QuotaWindow]) -> bool:
+    @property
+    def _project(self) -> Project:
+        return self._find_project()
+
+    @property
+    def _default(self) -> AgentLedger:
+        priority = self._project.manifest.agents[self._name].priority or "normal"
+        return AgentLedger(str(self._project.path), self._name, priority)
+
+    def note_quota(self, route: Route, report: QuotaReport) -> bool:
         """Store the quota that a CLI reported. Return whether it has changed."""
-        return self.find_account(route).note_windows(windows, clock.read_clock())
+        return self.find_account(route).note_windows(report, clock.read_clock())
+
+    def leave(self) -> None:
+        """Give up the agent's shares, because its supervisor ends."""
+        with suppress(RekindleError):
+            for account, ledger in [*self._written.values()]:
+                self._write(account, ledger, asked_at=None, is_working=False, waits=False)
 
     def note_spending(self, route: Route, run: str, spent: RunSpending, is_working: bool) -> None:  # noqa: FBT001 - a port
         """Store what a run has spent so far, and whether the agent works.
@@ -53,7 +69,7 @@ class AgentQuota:
         if not run or not self._has_quota():
             return
         now, account = clock.read_clock(), self.find_account(route)
-        before = self._written.get(account.name, self._default)
+        before = self._written.get(account.name, (account, self._default))[1]
         is_recent = before.asked_at and abs(now - before.asked_at) < timedelta(
             seconds=LEDGER_SECONDS
         )
@@ -66,7 +82,10 @@ class AgentQuota:
         self._write(account, ledger, asked_at=now, is_working=is_working, waits=False)
 
     def _write(self, account: AccountFiles, ledger: AgentLedger, **changes: Any) -> None:
-        self._written[account.name] = ledger = msgspec.structs.replace(ledger, **changes)
+        if account.name not in self._written:
+            account.prune(clock.read_clock() - timedelta(days=LEDGER_DAYS))
+        ledger = msgspec.structs.replace(ledger, **changes)
+        self._written[account.name] = (account, ledger)
         account.write_ledger(ledger)
 
     def _continue_run(self, ledger: AgentLedger, run: str, spent: RunSpending) -> AgentLedger:
@@ -83,18 +102,23 @@ class AgentQuota:
         tokens = max((each.run_tokens for each in same), default=spent.tokens)
         return msgspec.structs.replace(ledger, run=run, run_usd=usd, run_tokens=tokens)
 
-    def find_hold(self, route: Route) -> datetime | None:
-        """Return the time before which no launch of the agent may start on a route, or None."""
-        stop, pace = self.find_stop(route), None
-        reserve = self._find_reserve(route)
-        if reserve is not None:
-            account, now = self.find_account(route), clock.read_clock()
-            own, others = self._read_ledgers(account)
-            pace = find_pace_hold(account.read_windows().windows, reserve, own, others, now)
-            waits = pace is not None and stop is None
-            if waits or own.waits:
-                self._write(account, own, asked_at=now, is_working=False, waits=waits)
-        return max((hold.until for hold in (stop, pace) if hold), default=None)
+    def find_hold(self, route: Route) -> QuotaHold | None:
+        """Return why no launch of the agent may start on a route, and until when, or None."""
+        stop, reserve = self.find_stop(route), self._find_reserve(route)
+        if stop is not None or reserve is None:
+            return stop
+        account, now = self.find_account(route), clock.read_clock()
+        own, others = self._read_ledgers(account)
+        return find_pace_hold(account.read_windows().windows, reserve, own, others, now)
+
+    def note_hold(self, route: Route, hold: QuotaHold | None) -> None:
+        """Store whether the agent waits for its share of a route's account."""
+        waits = hold is not None and hold.is_turn
+        account = self.find_account(route)
+        own = account.read_ledger(self._default) if self._has_quota() else self._default
+        if waits or own.waits:
+            now = clock.read_clock()
+            self._write(account, own, asked_at=now, is_working=False, waits=waits)
 
     def find_stop(self, route: Route) -> QuotaHold | None:
         """Return why an agent must stop between two turns, or None."""
@@ -147,7 +171,7 @@ def list_accounts(project: Project, names: Sequence[str]) -> dict[str, tuple[Rou
         for route in find_routes(project, name):
             harness = HARNESSES.get(route.harness)
             if harness is not None and harness.HOOK_FILES is not None:
-                account = AgentQuota(project, name).find_account(route)
+                account = AgentQuota(lambda: project, name).find_account(route)
                 accounts.setdefault(account.name, (route, account))
     return accounts
 

@@ -109,12 +109,20 @@ def run_supervisor(
     def settings_stamp() -> object:
         return trust_checks.stamp_settings(project, name)
 
+    quota = AgentQuota(lambda: routed.accepted, name)
     with Interruption() as interruption:
         world = _make_ports(
-            project, store, agent, tell=tell, notifier=notifier, interruption=interruption
+            project,
+            store,
+            agent,
+            tell=tell,
+            notifier=notifier,
+            interruption=interruption,
+            quota=quota,
         )
         world = msgspec.structs.replace(
             world,
+            rechecks_quota=True,
             renewed=reload_spec,
             open_route=routed.open,
             windows=lambda: measure_windows(routed.agent, HostProcesses(), world.stops),
@@ -133,7 +141,10 @@ def run_supervisor(
             unbounded=unbounded,
             ending=ending,
         )
-        return supervisor.run()
+        try:
+            return supervisor.run()
+        finally:
+            quota.leave()
 
 
 def check_settings(project: Project, store: FileStore, name: str) -> None:
@@ -213,12 +224,13 @@ def _make_ports(
     tell: Callable[[SupervisorReport], None],
     notifier: Notifier,
     interruption: Interruption,
+    quota: AgentQuota | None = None,
 ) -> SupervisorPorts:
     answers = explain_reasons.render_answer(agent.name)
     unread = f"your input here is not read; answer in another terminal: {answers}"
     keyboard = Keyboard(lambda: tell(TroubleReport(unread)))
     stops = StopCheck(store, agent.name, lambda: interruption.count, time.monotonic)
-    quota = AgentQuota(project, agent.name)
+    quota = quota or AgentQuota(lambda: project, agent.name)
     return SupervisorPorts(
         store=store,
         processes=(TerminalProcesses if agent.stays else HostProcesses)(
@@ -239,6 +251,7 @@ def _make_ports(
         note_quota=quota.note_quota,
         note_spending=quota.note_spending,
         route_hold=quota.find_hold,
+        note_hold=quota.note_hold,
         route_stop=quota.find_stop,
         signs=lambda head, since: read_work_signs(agent.folder, head, since),
         windows=lambda: measure_windows(agent, HostProcesses(), stops),

@@ -5,12 +5,13 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from rekindle.documents.agent_ledger import AgentLedger, HourSpending
-from rekindle.documents.launches.quota_windows import QuotaWindow
+from rekindle.documents.launches.quota_windows import QuotaReport, QuotaWindow
 from rekindle.stores.folders.quota_files import AccountFiles, list_ledgers
 from rekindle.system.files import user_folder
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 SHORT = QuotaWindow("5 hours", 40.0, NOW + timedelta(hours=3), 300)
+REPORT = QuotaReport((SHORT,))
 
 
 @pytest.fixture(autouse=True)
@@ -20,31 +21,31 @@ def folder(tmp_path, monkeypatch):
 
 
 def test_reports_of_one_agent_are_read_by_another():
-    assert AccountFiles("codex", "/a").note_windows([SHORT], NOW)
+    assert AccountFiles("codex", "/a").note_windows(REPORT, NOW)
     quota = AccountFiles("codex", "/a").read_windows()
     assert (quota.windows, quota.seen_at, quota.folder) == ((SHORT,), NOW, "/a")
 
 
 def test_accounts_do_not_share_numbers():
-    AccountFiles("codex", "/a").note_windows([SHORT], NOW)
+    AccountFiles("codex", "/a").note_windows(REPORT, NOW)
     assert AccountFiles("codex", "/b").read_windows().windows == ()
     assert AccountFiles("claude-code", "/a").read_windows().windows == ()
 
 
 def test_an_unchanged_report_is_not_written():
     account = AccountFiles("codex", "/a")
-    account.note_windows([SHORT], NOW)
-    assert not account.note_windows([SHORT], NOW + timedelta(minutes=1))
+    account.note_windows(REPORT, NOW)
+    assert not account.note_windows(REPORT, NOW + timedelta(minutes=1))
     assert account.read_windows().seen_at == NOW
 
 
 @pytest.mark.parametrize("text", [b"", b"{", b"[]", b'{"harness": 3}', b"\xff"])
 def test_a_damaged_file_counts_as_missing(text):
     account = AccountFiles("codex", "/a")
-    account.note_windows([SHORT], NOW)
+    account.note_windows(REPORT, NOW)
     (account.path / "windows.json").write_bytes(text)
     assert account.read_windows().windows == ()
-    assert account.note_windows([SHORT], NOW)
+    assert account.note_windows(REPORT, NOW)
     assert account.read_windows().windows == (SHORT,)
 
 
@@ -71,3 +72,34 @@ def test_a_damaged_ledger_counts_as_missing():
     path.write_bytes(b"{")
     assert account.read_ledgers() == list_ledgers() == []
     assert account.read_ledger(AgentLedger("/p", "y")) == AgentLedger("/p", "y")
+
+
+def test_numbers_that_have_reset_are_not_stored():
+    account = AccountFiles("codex", "/a")
+    account.note_windows(REPORT, NOW)
+    over = QuotaWindow("5 hours", 100.0, NOW - timedelta(hours=1), 300)
+    assert not account.note_windows(QuotaReport((over,)), NOW)
+    assert account.read_windows().windows == (SHORT,)
+
+
+def test_an_older_report_does_not_replace_newer_numbers():
+    account, full = AccountFiles("codex", "/a"), QuotaWindow("5 hours", 90.0, SHORT.resets_at, 300)
+    account.note_windows(QuotaReport((full,), NOW - timedelta(minutes=1)), NOW)
+    assert not account.note_windows(QuotaReport((SHORT,), NOW - timedelta(minutes=2)), NOW)
+    assert account.read_windows().windows == (full,)
+    assert account.note_windows(QuotaReport((SHORT,), NOW), NOW)
+
+
+def test_a_clock_that_was_set_back_does_not_keep_old_numbers():
+    account, full = AccountFiles("codex", "/a"), QuotaWindow("5 hours", 90.0, SHORT.resets_at, 300)
+    account.note_windows(REPORT, NOW + timedelta(hours=1))
+    assert account.note_windows(QuotaReport((full,), NOW), NOW)
+
+
+def test_ledgers_that_nobody_uses_are_removed():
+    account = AccountFiles("codex", "/a")
+    account.write_ledger(AgentLedger("/p", "x"))
+    account.prune(datetime.now(UTC) - timedelta(days=1))
+    assert account.read_ledgers()
+    account.prune(datetime.now(UTC) + timedelta(days=1))
+    assert account.read_ledgers() == []

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from rekindle import config
-from rekindle.documents.launches.quota_windows import QuotaWindow
+from rekindle.documents.launches.quota_windows import QuotaReport, QuotaWindow
 from rekindle.documents.launches.route import Route
 from rekindle.policy.supervision.budget import RunSpending
 from rekindle.system import clock as system_clock
@@ -73,13 +73,13 @@ def quota(tmp_path, monkeypatch, clock):
             f"version: 1\nagents: {{{agents}, c: {{harness: codex}}}}\n"
             f"accounts: {{{accounts}}}\n{keys}"
         )
-        return AgentQuota(config.load_project(folder), name)
+        return AgentQuota(lambda: config.load_project(folder), name)
 
     return make
 
 
 def week(clock, used):
-    return [QuotaWindow("7 days", used, clock() + timedelta(days=3), 10080)]
+    return QuotaReport((QuotaWindow("7 days", used, clock() + timedelta(days=3), 10080),))
 
 
 def spend(quota, usd, route=ROUTE, run="1", since=0.0):
@@ -98,7 +98,7 @@ def test_an_agent_is_held_at_the_reserve(quota, clock):
     paced = quota("b", "quota: {reserve: 20%}\n")
     assert paced.find_hold(ROUTE) is None
     paced.note_quota(ROUTE, week(clock, 81.0))
-    assert paced.find_hold(ROUTE) == clock() + timedelta(days=3)
+    assert paced.find_hold(ROUTE).until == clock() + timedelta(days=3)
     assert paced.find_stop(ROUTE).words.startswith("7 days 81 % used")
 
 
@@ -188,6 +188,41 @@ def test_an_agent_that_waits_for_its_share_tells_the_others(quota, clock):
     spend(ahead, 9.0)
     spend(behind, 1.0)
     ahead.note_quota(ROUTE, week(clock, 70.0))
-    assert ahead.find_hold(ROUTE) is not None
+    ahead.note_hold(ROUTE, ahead.find_hold(ROUTE))
     assert behind.find_hold(ROUTE) is None
     assert {each.agent: each.waits for each in account.read_ledgers()} == {"b": True, "c": False}
+
+
+def test_a_look_at_a_route_tells_the_others_nothing(quota, clock):
+    keys = "quota: {reserve: 20%}\n"
+    ahead, behind = quota("b", keys), quota("c", keys)
+    spend(ahead, 9.0)
+    spend(behind, 1.0)
+    ahead.note_quota(ROUTE, week(clock, 70.0))
+    assert ahead.find_hold(ROUTE).is_turn
+    assert not any(each.waits for each in ahead.find_account(ROUTE).read_ledgers())
+
+
+def test_an_agent_does_not_wait_for_agents_that_have_ended(quota, clock):
+    keys = "quota: {reserve: 20%}\n"
+    one, other = quota("b", keys), quota("c", keys)
+    spend(one, 9.0)
+    spend(other, 1.0)
+    one.note_quota(ROUTE, week(clock, 77.0))
+    assert "other agents" in one.find_stop(ROUTE).words
+    other.leave()
+    assert one.find_hold(ROUTE) is None
+    assert other.find_account(ROUTE).read_ledgers()[1].hours
+    clock.forward(seconds=120)
+    spend(other, 1.1)
+    assert one.find_hold(ROUTE) is not None
+
+
+def test_an_accepted_change_of_an_account_applies_at_once(quota, clock, tmp_path):
+    agent = quota("a", "quota: {reserve: 20%}\n")
+    before = agent.find_account(WORK)
+    manifest = tmp_path / "project" / "rekindle.yaml"
+    manifest.write_text(manifest.read_text().replace(str(tmp_path / "work"), str(tmp_path / "new")))
+    agent.note_quota(WORK, week(clock, 50.0))
+    assert before.read_windows().windows == ()
+    assert agent.find_account(WORK).read_windows().folder == str(tmp_path / "new")

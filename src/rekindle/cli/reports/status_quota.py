@@ -33,7 +33,7 @@ class UsedAccounts:
         return lines
 
     def read_json(self) -> list[dict[str, Any]]:
-        """Return the accounts as JSON data. `windows` is null if the CLI has not reported any."""
+        """Return the accounts as JSON data. `windows` is null if no window is known."""
         return [_make_json(route, account.read_windows()) for route, account in self._list()]
 
     def _list(self) -> list[tuple[Any, Any]]:
@@ -48,7 +48,12 @@ class UsedAccounts:
 
 
 def _make_json(route: Any, quota: Any) -> dict[str, Any]:
-    windows = [msgspec.to_builtins(window, builtin_types=(datetime,)) for window in quota.windows]
+    now = clock.read_clock()
+    windows = [
+        msgspec.to_builtins(window, builtin_types=(datetime,))
+        for window in quota.windows
+        if window.is_valid(now)
+    ]
     return {
         "harness": route.harness,
         "account": route.account,

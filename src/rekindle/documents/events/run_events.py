@@ -224,6 +224,8 @@ class WaitStarted(Event, frozen=True, kw_only=True, tag="wait.started"):
     why: str
     until: datetime
     """Time at which the wait ends."""
+    words: str = ""
+    """What the agent waits for, if `why` does not say it."""
 
 
 class HangDetected(Event, frozen=True, kw_only=True, tag="hang.detected"):

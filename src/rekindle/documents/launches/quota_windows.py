@@ -30,6 +30,8 @@ class QuotaReport(msgspec.Struct, frozen=True):
     """A CLI's report of its account's quota windows."""
 
     windows: tuple[QuotaWindow, ...]
+    at: datetime | None = None
+    """When the model reported it; None for now."""
 
 
 def name_window(minutes: int) -> str:

@@ -199,8 +199,10 @@ class Launch:
 
     def note_last_quota(self) -> None:
         """Store the quota at the end of the transcript, whose path a hook may report late."""
-        if self._quota is not None:
-            self._quota.take_lines(transcript_files.read_tail(self.transcript()).splitlines())
+        path = self.transcript()
+        added = transcript_files.read_size(path) - self.watched.transcript_began
+        if self._quota is not None and added > 0:
+            self._quota.take_lines(transcript_files.read_tail(path)[-added:].splitlines())
 
     def transcript(self) -> str:
         """Return the path of the session's transcript, or "" if no hook has reported it yet."""

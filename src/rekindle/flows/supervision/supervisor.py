@@ -199,7 +199,7 @@ class Supervisor:
             # According to the monotonic clock, the wait is over, so the wall clock was changed.
             move = choose_session(attempts)
         move = self._check_consent(move)
-        move = self._quota.check_move(move)
+        move = self._quota.check_move(move, projection)
         if isinstance(move, WaitUntil | StartFresh | ResumeSession):
             self._notify_idle(move, projection)
         match move:
@@ -222,7 +222,7 @@ class Supervisor:
                 words = idle.describe_next_launch(move, attempts[-1].words if attempts else "")
                 return self._make_result(number, move.why, words)
             case WaitUntil(why=policy.QUOTA_REASON) if self._once:
-                return self._make_result(number, move.why)
+                return self._make_result(number, move.why, move.words)
             case WaitUntil(why=policy.QUOTA_REASON):
                 self._waits.wait_until(self._log, move, projection.run, self._quota.is_released)
             case WaitUntil() | StartFresh() | ResumeSession() if (

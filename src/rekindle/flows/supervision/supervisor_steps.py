@@ -27,6 +27,7 @@ from rekindle.policy.supervision.next_move import (
     AgentLimits,
     choose_agent_route,
     decide_move,
+    is_quota_lifted,
     select_open_launches,
 )
 from rekindle.policy.supervision.run_moves import Move, RunState
@@ -60,8 +61,9 @@ class SupervisorSteps:
     def choose_route(self, projection: Projection) -> RouteChoice | None:
         """Return the route for the next launch, or None if the agent has only one."""
         routes = self._limits.routes if len(self._limits.routes) > 1 else ()
-        holds = {route: self._ports.route_hold(route) for route in routes}
-        held = {route: until for route, until in holds.items() if until is not None}
+        is_lifted = is_quota_lifted(projection)
+        holds = {route: None if is_lifted else self._ports.route_hold(route) for route in routes}
+        held = {route: hold.until for route, hold in holds.items() if hold is not None}
         return choose_agent_route(projection, self._limits, self._ports.clock(), held)
 
     def decide(self, projection: Projection, choice: RouteChoice | None = None) -> Move:

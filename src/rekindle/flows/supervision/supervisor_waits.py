@@ -30,14 +30,14 @@ class SupervisorWaits:
         now, began = self._ports.clock(), self._ports.processes.uptime()
         planned = (move.until - now).total_seconds()
         if run.waiting is None or run.waiting.until != move.until:
-            wait = events.WaitStarted(ts=now, why=move.why, until=move.until)
+            wait = events.WaitStarted(ts=now, why=move.why, until=move.until, words=move.words)
             # Notify before recording the wait, so that a crash cannot lose the notification.
             if move.why == "limit" and not self.has_notified_limit:
                 self.has_notified_limit = True  # notify only once for consecutive limits
                 log.person.notify_wait(wait)
             log.append(wait)
         self.clear_start_record()
-        self._ports.tell(WaitReport(move.why, move.until))
+        self._ports.tell(WaitReport(move.why, move.until, move.words))
         checks = 0
         while self._is_command_unchanged(log, run):
             waited = self._ports.processes.uptime() - began

@@ -24,11 +24,13 @@ def explain_wait(
 ) -> str:
     """Describe why the agent is waiting and until when, in the operator's time zone.
 
-    `words` describes how the last launch ended. It is shown only if that exit caused the wait.
+    `words` describes what the agent waits for, or how its last launch ended. The latter is shown
+    only if that exit caused the wait.
     """
     moment = f"until {render_until(until, now, zone)}"
     if why not in EXIT_KINDS or not REACTIONS[find_reaction(why)].counts:
-        return f"{moment}: {explain_reason(why)}" if why else moment
+        details = f": {words}" if words and why not in EXIT_KINDS else ""
+        return f"{moment}: {explain_reason(why)}{details}" if why else moment
     return f"{moment}, then retried: {explain_reason(why)}{f', {words}' if words else ''}"
 
 

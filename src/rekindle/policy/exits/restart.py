@@ -40,6 +40,7 @@ class WaitUntil(msgspec.Struct, frozen=True):
     """Log position of the launch that caused the wait."""
     probe: bool = False
     """Whether the next launch is a probe, because launches keep failing for an unknown reason."""
+    words: str = ""
 
 
 class EnterSafeMode(msgspec.Struct, frozen=True):

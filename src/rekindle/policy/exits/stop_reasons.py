@@ -309,9 +309,10 @@ STOP_REASONS: dict[StopReason, ReasonRow] = {
         fix="`rekindle run {name}` waits until then; to start it now, `rekindle restart {name}`",
     ),
     "quota": ReasonRow(
-        text="it keeps to its share of the quota",
+        text="it must not use the quota now",
         outcome="waiting",
-        fix="`rekindle status {name}` shows the quota; to change it, edit `quota:`",
+        fix="`rekindle restart {name}` starts it once anyway; to change the limits, edit `quota:`, "
+        "then run `rekindle down {name}` and `rekindle up {name}`",
     ),
     "waiting": ReasonRow(
         text="its relay waits for a person",

@@ -213,7 +213,7 @@ def _describe_wait(
     event: events.WaitStarted, end: datetime | None, now: datetime, zone: tzinfo | None
 ) -> TimelineMoment:
     """Describe a finished wait with its duration, or a current wait with its planned end."""
-    cause = explain_reasons.explain_reason(event.why)
+    cause = explain_reasons.explain_reason(event.why) + (f": {event.words}" if event.words else "")
     if end is None and now < event.until:
         until = explain_reasons.render_until(event.until, now, zone)
         return _make_moment(event, "wait", f"waits until {until}: {cause}")

@@ -227,7 +227,7 @@ def _describe_supervised(
     waits = projection.run.waits(launch.seq if launch else 0)
     if waits is None:
         return _AgentStanding("running", f"cycle {projection.current_cycle}")
-    exit_words = launch.words if launch and launch.exit == waits.why else ""
+    exit_words = waits.words or (launch.words if launch and launch.exit == waits.why else "")
     words = explain_reasons.explain_wait(
         waits.why, waits.until, around.now, around.zone, exit_words
     )

@@ -23,7 +23,6 @@ def _is_different(before: QuotaWindow, now: QuotaWindow) -> bool:
 def add_windows(
     before: Iterable[QuotaWindow], reported: Iterable[QuotaWindow], now: datetime
 ) -> tuple[QuotaWindow, ...]:
-    """Return the reported windows, and the earlier ones that a report left out and are valid."""
-    windows = {window.name: window for window in before if window.is_valid(now)}
-    windows |= {window.name: window for window in reported}
+    """Return the reported windows and those that a report left out, if they have not reset."""
+    windows = {window.name: window for window in (*before, *reported) if window.is_valid(now)}
     return tuple(windows.values())

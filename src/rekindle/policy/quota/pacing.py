@@ -39,6 +39,8 @@ class QuotaHold(msgspec.Struct, frozen=True):
 
     until: datetime
     words: str
+    is_turn: bool = False
+    """Whether the agent waits only because other agents go first."""
 
 
 def find_reserve_hold(
@@ -118,7 +120,7 @@ def find_pace_hold(
         start = _find_begin(window) + length * passed
         words = f"{window.name} {window.used_percent:.0f} % used; other agents go first"
         if start > now:
-            return QuotaHold(min(start, window.resets_at or start), words)
+            return QuotaHold(min(start, window.resets_at or start), words, is_turn=True)
         if is_behind:
             return None
     return None

@@ -73,6 +73,15 @@ def decide_move(
     )
 
 
+def is_quota_lifted(projection: Projection, seq: int = sessions.NOT_IN_LOG) -> bool:
+    """Return whether the launch at a log position, or the next one, may use the quota of others.
+
+    It may if the operator restarted the agent after the launch before it.
+    """
+    before = (launch.seq for launch in projection.attempts.values() if launch.seq < seq)
+    return max(before, default=0) < projection.run.lifted < seq
+
+
 def measure_idle_work(projection: Projection) -> idle.IdleWork:
     """Return the work since the last progress or the operator's last command."""
     run = projection.run

@@ -62,6 +62,7 @@ class PendingWait(msgspec.Struct, frozen=True):
     seq: int
     why: str
     until: datetime
+    words: str = ""
 
 
 class CycleLimit(msgspec.Struct, frozen=True, order=True):
@@ -99,6 +100,8 @@ class RunState(msgspec.Struct, frozen=True):
     """Log position of the start of the run."""
     began_at: datetime | None = None
     restarted: int = 0
+    lifted: int = 0
+    """Log position of `rekindle restart`, whose launch does not wait for the quota."""
     wanted: int = 0
     """Log position of the operator's last command to run."""
     stopped: int = 0
@@ -340,8 +343,9 @@ def apply_event(run: RunState, event: object) -> RunState:  # noqa: C901, PLR091
         case events.RunStarted() if event.seq > run.began:
             return change(run, began=event.seq, began_at=event.ts, first=event.cycle)
         case events.RestartRequested(once=False) | events.PersonAnswered():
-            intervened = max(run.intervened, event.seq)
-            return change(run, restarted=max(run.restarted, event.seq), intervened=intervened)
+            intervened, seq = max(run.intervened, event.seq), max(run.restarted, event.seq)
+            lifted = seq if isinstance(event, events.RestartRequested) else run.lifted
+            return change(run, restarted=seq, intervened=intervened, lifted=lifted)
         case events.RestartRequested():
             return change(run, restarted=max(run.restarted, event.seq))
         case events.BudgetRaised():
@@ -360,7 +364,7 @@ def apply_event(run: RunState, event: object) -> RunState:  # noqa: C901, PLR091
             hosts = add_refused_host(run.refused_hosts, RefusedHost(event.seq, event.host))
             return change(run, refused_hosts=hosts)
         case events.WaitStarted() if run.waiting is None or event.seq > run.waiting.seq:
-            return change(run, waiting=PendingWait(event.seq, event.why, event.until))
+            return change(run, waiting=PendingWait(event.seq, event.why, event.until, event.words))
         case events.SpendRecorded() if event.seq > run.spent.seq:
             return change(
                 run, spent=RunSpending(event.seq, event.usd, event.tokens, event.unpriced)

@@ -10,7 +10,6 @@ numbers. Only the agent's own supervisor writes its ledger. A damaged file count
 
 import os
 import re
-from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -19,7 +18,8 @@ import msgspec
 
 from rekindle.documents.account_quota import AccountQuota
 from rekindle.documents.agent_ledger import AgentLedger
-from rekindle.documents.launches.quota_windows import QuotaWindow
+from rekindle.documents.launches.quota_windows import QuotaReport
+from rekindle.errors import StoreError
 from rekindle.formats import json_codec
 from rekindle.policy.quota.account_windows import add_windows, has_changed
 from rekindle.system.files import durable_files, user_folder
@@ -50,14 +50,17 @@ class AccountFiles:
             return msgspec.json.decode(data or b"", type=AccountQuota)
         return AccountQuota(self.harness, self.folder)
 
-    def note_windows(self, reported: Sequence[QuotaWindow], now: datetime) -> bool:
-        """Store reported windows if they have changed, and return whether they have."""
-        before = self.read_windows()
-        if not has_changed(before.windows, reported):
+    def note_windows(self, report: QuotaReport, now: datetime) -> bool:
+        """Store a report if it is new and has changed the windows, and return whether it has."""
+        before, at = self.read_windows(), report.at or now
+        reported = [window for window in report.windows if window.is_valid(now)]
+        # A time in the future is wrong, because the clock was set back.
+        is_old = before.seen_at is not None and at < before.seen_at <= now
+        if is_old or not has_changed(before.windows, reported):
             return False
         user_folder.make_user_folder(_FOLDER, self.name)
         windows = add_windows(before.windows, reported, now)
-        record = AccountQuota(self.harness, self.folder, now, windows)
+        record = AccountQuota(self.harness, self.folder, min(at, now), windows)
         durable_files.replace_file(self.path / _WINDOWS, json_codec.encode(record, _WINDOWS))
         return True
 
@@ -75,6 +78,14 @@ class AccountFiles:
         path = self._find_ledger(ledger)
         user_folder.make_user_folder(_FOLDER, self.name, _AGENTS)
         durable_files.replace_file(path, json_codec.encode(ledger, path.name))
+
+    def prune(self, oldest: datetime) -> None:
+        """Remove the ledgers of agents that have not used the account since a time."""
+        folder = self.path / _AGENTS
+        for name in _list_names(folder):
+            with suppress(OSError, StoreError):
+                if (folder / name).stat().st_mtime < oldest.timestamp():
+                    durable_files.remove_file(folder / name)
 
     def _find_ledger(self, ledger: AgentLedger) -> Path:
         mark = json_codec.hash_bytes(ledger.project.encode("utf-8", "surrogateescape"))[:16]

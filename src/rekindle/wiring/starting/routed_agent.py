@@ -63,7 +63,7 @@ class RoutedAgent:
         """
         self._tell = tell
         self._store, self._name, self._cycles, self._program = store, name, cycles, program
-        self._accepted = self.project = project
+        self.accepted = self.project = project
         """The project as last accepted, and with the current route as the agent's only one."""
         self.unusable: dict[Route, RekindleError] = {}
         """Routes that are not used, with the reason."""
@@ -84,13 +84,13 @@ class RoutedAgent:
         self.unusable = {}
         for route, error in find_unusable_routes(project, self._name):
             self._leave_out(route, error)
-        self._accepted, self.project = project, routed
+        self.accepted, self.project = project, routed
         self.agent = self._add_routes(agent)
         return self.agent
 
     def open(self, route: Route) -> AgentSpec:
         """Return the agent on a route. If that fails, the agent stays where it is, without it."""
-        routed = with_route(self._accepted, self._name, route)
+        routed = with_route(self.accepted, self._name, route)
         try:
             agent = make_agent(routed, self._store, self._name, (), self._cycles)
         except RekindleError as error:
@@ -107,7 +107,7 @@ class RoutedAgent:
         self._tell(TroubleReport(f"the route {route} is not used: {error}{hint}"))
 
     def _add_routes(self, agent: AgentSpec) -> AgentSpec:
-        project, name = self._accepted, self._name
+        project, name = self.accepted, self._name
         routes = [one for one in find_routes(project, name) if one not in self.unusable]
         if self._program or len(routes) == 1:
             return msgspec.structs.replace(agent, routes=())

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from rekindle.cli import main
-from rekindle.documents.launches.quota_windows import QuotaWindow
+from rekindle.documents.launches.quota_windows import QuotaReport, QuotaWindow
 from rekindle.stores.folders.quota_files import AccountFiles
 from rekindle.system import clock
 from rekindle.system.files import user_folder
@@ -36,7 +36,7 @@ def reset(tmp_path):
     """Store a report of Codex, and return the time of its reset."""
     now = clock.read_clock()
     window = QuotaWindow("5 hours", 42.0, now.replace(microsecond=0) + timedelta(hours=2), 300)
-    AccountFiles("codex", str(tmp_path / "codex")).note_windows([window], now)
+    AccountFiles("codex", str(tmp_path / "codex")).note_windows(QuotaReport((window,)), now)
     return window.resets_at
 
 
@@ -64,3 +64,9 @@ def test_json_has_the_numbers_of_each_account(show, reset):
 
 def test_a_plain_program_has_no_account(show):
     assert "quota" not in show("plain")
+
+
+def test_json_has_no_windows_that_have_reset(show, reset, monkeypatch):
+    monkeypatch.setattr(clock, "read_clock", lambda: reset)
+    [account] = json.loads(show("--json"))["accounts"]
+    assert account["windows"] is None

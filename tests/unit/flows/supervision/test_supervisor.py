@@ -38,6 +38,7 @@ from rekindle.flows.supervisor_ports import (
     WaitReport,
 )
 from rekindle.formats.validation import Duration
+from rekindle.policy.quota.pacing import QuotaHold
 from rekindle.policy.settings.runtime_settings import (
     LimitSettings,
     RestartSettings,
@@ -821,16 +822,17 @@ def test_spending_towards_a_budget_is_recorded_while_reports_wait(life):
 def test_a_launch_waits_while_its_quota_is_kept_for_others(life):
     """The wait ends as soon as the hold does, even before the announced time."""
     held = life.clock() + timedelta(hours=5)
+    hold = QuotaHold(held, "7 days 81 % used")
     free_at = life.seconds + 600
     noted = []
     life.around = {
-        "route_hold": lambda route: held if life.seconds < free_at else None,
+        "route_hold": lambda route: hold if life.seconds < free_at else None,
         "note_spending": lambda *spending: noted.append(spending),
     }
     life.plays = [("clean",)]
     life.run()
     [wait] = life.logged(events.WaitStarted)
-    assert (wait.why, wait.until) == ("quota", held)
+    assert (wait.why, wait.until, wait.words) == ("quota", held, hold.words)
     assert len(life.starts) == 1
     assert 600 <= life.seconds < 700
     assert {route.harness for route, *_ in noted} == {"fake"}
@@ -858,21 +860,21 @@ def test_all_spending_of_a_run_is_noted(life, monkeypatch):
 
 
 def test_a_hold_that_has_passed_does_not_delay_a_launch(life):
-    life.around = {"route_hold": lambda route: life.clock()}
+    life.around = {"route_hold": lambda route: QuotaHold(life.clock(), "")}
     life.plays = [("clean",)]
     life.run()
     assert life.logged(events.WaitStarted) == []
 
 
 def test_a_single_try_does_not_wait_for_quota(life):
-    life.around = {"route_hold": lambda route: life.clock() + timedelta(hours=5)}
+    life.around = {"route_hold": lambda route: QuotaHold(life.clock() + timedelta(hours=5), "")}
     assert life.run(once=True) == "quota"
     assert life.starts == []
 
 
 def test_a_person_at_the_terminal_is_not_held(life):
     life.facts = {"stays": True}
-    life.around = {"route_hold": lambda route: life.clock() + timedelta(hours=5)}
+    life.around = {"route_hold": lambda route: QuotaHold(life.clock() + timedelta(hours=5), "")}
     life.plays = [("interrupted",)]
     life.after(1, life.stops)
     life.run(once=True)
@@ -880,10 +882,20 @@ def test_a_person_at_the_terminal_is_not_held(life):
 
 
 def test_a_stop_ends_the_wait_for_quota(life):
-    life.around = {"route_hold": lambda route: life.clock() + timedelta(hours=5)}
+    life.around = {"route_hold": lambda route: QuotaHold(life.clock() + timedelta(hours=5), "")}
     life.after(90, life.stops)
     assert life.run() == "stopped"
     assert life.starts == []
+
+
+def test_a_restart_starts_one_launch_before_the_quota_is_free(life):
+    life.around = {"route_hold": lambda route: QuotaHold(life.clock() + timedelta(hours=5), "")}
+    life.facts = {"cycles": 2}
+    life.plays = [("clean",), ("clean",)]
+    life.after(90, life.restarts)
+    life.after(4000, life.stops)
+    assert life.run() == "stopped"
+    assert len(life.starts) == 1
 
 
 def test_an_unreadable_quota_does_not_stop_the_agent(life):

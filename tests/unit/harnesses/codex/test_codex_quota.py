@@ -42,3 +42,10 @@ def test_a_window_without_a_length_keeps_its_name():
 )
 def test_a_line_without_windows_is_ignored(text):
     assert quota(text) is None
+
+
+def test_a_report_has_the_time_of_its_line():
+    timed = line(primary=PRIMARY).replace(b"{", b'{"timestamp": "2026-11-18T12:00:00.5Z", ', 1)
+    assert quota(timed).at == datetime(2026, 11, 18, 12, 0, 0, 500000, tzinfo=UTC)
+    for wrong in (b'"x"', b"3", b'"2026-11-18"', b"null"):
+        assert quota(timed.replace(b'"2026-11-18T12:00:00.5Z"', wrong)).at is None

@@ -1,8 +1,10 @@
 """The needs of an agent, from all known facts."""
 
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 
 import msgspec
+import pytest
 
 from rekindle.documents import events
 from rekindle.documents.manifest_keys import Budget
@@ -15,9 +17,11 @@ from rekindle.policy.projection.sessions import LaunchRecord
 from rekindle.policy.supervision.next_move import (
     AgentLimits,
     decide_move,
+    is_quota_lifted,
     measure_idle_work,
     select_open_launches,
 )
+from rekindle.policy.supervision.run_moves import RunState
 
 NOW = datetime(2026, 4, 9, 12, 0, tzinfo=UTC)
 RUN = (
@@ -81,3 +85,12 @@ def test_many_launches_without_progress_pause_the_run():
     late = NOW + timedelta(days=9)
     many = [attempt(cycle, seq=10 + place, exit="handoff") for place in range(50)]
     assert isinstance(decide_move(known(*many), AgentLimits(), late), EnterSafeMode)
+
+
+@pytest.mark.parametrize(("lifted", "at_next", "at_last"), [(0, False, False), (4, False, True)])
+def test_a_restart_lifts_the_quota_for_one_launch(lifted, at_next, at_last):
+    attempts = {str(seq): SimpleNamespace(seq=seq) for seq in (3, 7)}
+    projection = SimpleNamespace(run=RunState(lifted=lifted), attempts=attempts)
+    assert is_quota_lifted(projection) is at_next
+    assert is_quota_lifted(projection, 7) is at_last
+    assert is_quota_lifted(SimpleNamespace(run=RunState(lifted=9), attempts=attempts))
