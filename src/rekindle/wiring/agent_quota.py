@@ -23,7 +23,7 @@ from rekindle.policy.quota.pacing import (
     find_pace_hold,
     find_reserve_hold,
 )
-from rekindle.policy.quota.spend_caps import find_cap_hold
+from rekindle.policy.quota.spend_caps import describe_caps, find_cap_hold
 from rekindle.policy.routes.list_routes import list_routes
 from rekindle.policy.supervision.budget import RunSpending
 from rekindle.stores.folders.quota_files import AccountFiles, list_ledgers
@@ -174,6 +174,21 @@ def list_accounts(project: Project, names: Sequence[str]) -> dict[str, tuple[Rou
                 account = AgentQuota(lambda: project, name).find_account(route)
                 accounts.setdefault(account.name, (route, account))
     return accounts
+
+
+def describe_project_caps(project: Project) -> list[str]:
+    """Return how much of each cap the agents of a project have spent together."""
+    ledgers = [each for each in list_ledgers() if each.project == str(project.path)]
+    local = clock.read_clock().astimezone(clock.find_zone())
+    return describe_caps(project.manifest.quota or QuotaKeys(), ledgers, local)
+
+
+def describe_account_caps(project: Project, route: Route, account: AccountFiles) -> list[str]:
+    """Return how much of each cap of an account agents have spent together."""
+    entry = project.manifest.accounts.get(route.account)
+    local = clock.read_clock().astimezone(clock.find_zone())
+    keys = (entry.quota if entry else None) or QuotaKeys()
+    return describe_caps(keys, account.read_ledgers(), local)
 
 
 def find_config_folder(project: Project, name: str, route: Route) -> str:

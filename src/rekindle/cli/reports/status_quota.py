@@ -19,17 +19,28 @@ class UsedAccounts:
         self._project, self._names = project, names
 
     def render(self) -> list[LineParts]:
-        """Return a line for each account: how full its quota windows are, and when they reset."""
-        from rekindle.documents.screens.quota_lines import render_quota  # noqa: PLC0415 - as below
-
+        """Return a line for each account: how full its windows are, and its caps."""
         accounts = self._list()
-        now, zone = clock.read_clock(), clock.find_zone() if accounts else None
+        if not accounts:
+            return []
+        from rekindle.documents.screens.quota_lines import render_quota  # noqa: PLC0415 - as below
+        from rekindle.wiring.agent_quota import (  # noqa: PLC0415 - as below
+            describe_account_caps,
+            describe_project_caps,
+        )
+
+        now, zone = clock.read_clock(), clock.find_zone()
         lines: list[LineParts] = []
         for route, account in accounts:
             label = "  quota: " if len(self._names) == len(accounts) == 1 else f"quota of {route}:"
             quota = account.read_windows()
-            if zone is not None and (quota.windows or len(self._names) == 1):
+            if quota.windows or len(self._names) == 1:
                 lines.append((f"{label} {render_quota(quota, now, zone)}",))
+            if caps := describe_account_caps(self._project, route, account):
+                lines.append((f"caps of {route}: {'; '.join(caps)}",))
+        if accounts and self._project.manifest.quota:
+            caps = describe_project_caps(self._project)
+            lines += [(f"caps of the project: {'; '.join(caps)}",)] if caps else []
         return lines
 
     def read_json(self) -> list[dict[str, Any]]:

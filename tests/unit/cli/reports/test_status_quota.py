@@ -70,3 +70,12 @@ def test_json_has_no_windows_that_have_reset(show, reset, monkeypatch):
     monkeypatch.setattr(clock, "read_clock", lambda: reset)
     [account] = json.loads(show("--json"))["accounts"]
     assert account["windows"] is None
+
+
+def test_caps_are_shown_with_what_was_spent(show, tmp_path):
+    manifest = tmp_path / "rekindle.yaml"
+    quota = "quota: {per_day: {usd: 20}, per_month: {tokens: 5000}}\n"
+    manifest.write_text(manifest.read_text() + quota)
+    line = "caps of the project: $0.00 of $20 today; 0 of 5,000 tokens this month"
+    assert line in show()
+    assert line in show("one")

@@ -8,7 +8,7 @@ import pytest
 from rekindle.documents.agent_ledger import AgentLedger
 from rekindle.documents.manifest_quota import QuotaKeys, SpendCap
 from rekindle.policy.quota.ledger_entries import add_spending
-from rekindle.policy.quota.spend_caps import find_cap_hold
+from rekindle.policy.quota.spend_caps import describe_caps, find_cap_hold
 from rekindle.policy.supervision.budget import RunSpending
 
 NOW = datetime(2026, 3, 10, 12, 30, tzinfo=UTC)
@@ -74,3 +74,11 @@ def test_tokens_can_be_capped():
     assert find(keys, spend(0.0, tokens=999)) is None
     hold = find(keys, spend(0.0, tokens=1000))
     assert hold.words == "cap of the project for today: 1,000 of 1,000 tokens used"
+
+
+def test_the_spending_of_each_cap_is_described():
+    keys = QuotaKeys(per_day=SpendCap(usd=20.0), per_month=SpendCap(tokens=5000))
+    ledgers = [spend(3.2, tokens=7), spend(9.0, NOW - timedelta(days=1), tokens=10)]
+    described = ["$3.20 of $20 today", "17 of 5,000 tokens this month"]
+    assert describe_caps(keys, ledgers, NOW) == described
+    assert describe_caps(QuotaKeys(), ledgers, NOW) == []
