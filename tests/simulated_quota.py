@@ -29,7 +29,7 @@ START = datetime(2026, 3, 2, tzinfo=UTC)  # a Monday
 TURN = timedelta(minutes=3)
 WEEK = timedelta(days=7)
 ASKS = timedelta(minutes=9)
-"""How often a waiting agent asks again."""
+"""How often a waiting agent asks again. The real supervisor asks every minute."""
 NOTED_TURNS = 3
 """Number of turns after which a working agent updates its ledger."""
 RESERVE = 20.0
@@ -77,6 +77,8 @@ class Worker:
     total: float = 0.0
     was_held: bool = False
     """Whether the agent had to wait in this week."""
+    leaves: bool = False
+    """Whether the agent's run ends with its work, so that it gives up its share."""
 
 
 @dataclass
@@ -114,6 +116,7 @@ class SimulatedAccount:
                 AgentLedger("/project", f"agent-{number}", priority),
                 self._load * self._random.uniform(0.5, 2.0),
                 self._random.uniform(4.0, 84.0),
+                leaves=number % 2 == 1,
             )
             for number, priority in enumerate(priorities)
         ]
@@ -231,9 +234,15 @@ class SimulatedAccount:
         worker.total += worker.rate
         if worker.turns_left % NOTED_TURNS == 0:
             self._note(worker, is_working=True)
+        if worker.leaves and worker.work <= 0:
+            self._note(worker, is_working=False)
+            worker.ledger = msgspec.structs.replace(worker.ledger, asked_at=None)
 
     def _find_hold(self, worker: Worker) -> datetime | None:
-        """Return until when the agent waits: for its share only between two cycles."""
+        """Return until when the agent waits: for its share only before a launch.
+
+        A hold within a cycle stops the launch, so the agent then waits as before a new one.
+        """
         ledgers = [each.ledger for each in self._workers]
         hold = find_reserve_hold(self._stored, RESERVE, ledgers, self._now)
         waits = False
@@ -245,7 +254,7 @@ class SimulatedAccount:
             waits = hold is not None
         if hold is None:
             return None
-        worker.was_held = True
+        worker.was_held, worker.turns_left = True, 0
         self._note(worker, is_working=False, waits=waits)
         return hold.until
 
