@@ -70,8 +70,8 @@ def _refuse_blocked(project: Project, name: str, projection: Projection, route: 
     """Refuse a route on which nothing can start now, because the work would go to another one."""
     routes, now = find_routes(project, name), clock.read_clock()
     limits = AgentLimits(runtime=project.settings.runtime, routes=routes)
-    stop = AgentQuota(project, name).find_stop(route)  # unlike `find_hold`, this records nothing
-    choice = choose_agent_route(projection, limits, now, {route: stop.until} if stop else {})
+    hold = AgentQuota(lambda: project, name).find_hold(route)
+    choice = choose_agent_route(projection, limits, now, {route: hold.until} if hold else {})
     block = choice.blocks.get(route) if choice else None
     if block is not None:
         raise AgentError(

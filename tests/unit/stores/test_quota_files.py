@@ -96,7 +96,7 @@ def test_a_clock_that_was_set_back_does_not_keep_old_numbers():
     assert account.note_windows(QuotaReport((full,), NOW), NOW)
 
 
-def test_ledgers_that_nobody_uses_are_removed():
+def test_ledgers_without_use_are_removed():
     account = AccountFiles("codex", "/a")
     account.write_ledger(AgentLedger("/p", "x"))
     account.prune(datetime.now(UTC) - timedelta(days=1))

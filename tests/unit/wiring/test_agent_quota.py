@@ -158,7 +158,7 @@ def test_work_on_an_account_without_a_quota_does_not_count_on_another(quota, tmp
     )
     quota()
     (tmp_path / "project/rekindle.yaml").write_text(text)
-    agent = AgentQuota(config.load_project(tmp_path / "project"), "a")
+    agent = AgentQuota(lambda: config.load_project(tmp_path / "project"), "a")
     for total, route in ((6.0, WORK), (7.0, HOME), (13.0, WORK), (14.0, HOME)):
         spend(agent, total, route)
     assert count(agent, HOME) == [2.0]

@@ -14,7 +14,7 @@ from rekindle.thresholds.quota_limits import LEDGER_DAYS
 def add_spending(ledger: AgentLedger, run: str, spent: RunSpending, now: datetime) -> AgentLedger:
     """Return the ledger with what the run spent since the last entry.
 
-        `run` names the run. With the totals in the ledger, nothing counts twice after a crash, so they
+    `run` names the run. With the totals in the ledger, nothing counts twice after a crash, so they
     never decrease during a run.
     """
     before_usd, before_tokens = (

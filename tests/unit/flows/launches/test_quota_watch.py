@@ -57,7 +57,7 @@ def test_a_report_from_before_the_launch_is_not_its_own(watch, line, taken):
 def test_a_supervisor_that_asks_again_may_go_on_earlier(watch, rechecks, until):
     stopped = watch(rechecks=rechecks).watch
     meter = SimpleNamespace(spent=RunSpending)
-    assert stopped.must_stop(1, meter)
+    assert stopped.must_stop("run", meter)
     assert (stopped.exit.kind, stopped.exit.words) == ("limit", HOLD.words)
     assert stopped.exit.resets_at == int(until.timestamp()) + 1
 
@@ -65,4 +65,4 @@ def test_a_supervisor_that_asks_again_may_go_on_earlier(watch, rechecks, until):
 @pytest.mark.parametrize(("restarted", "stops"), [(0, True), (4, True), (7, False)])
 def test_a_launch_after_a_restart_may_use_the_quota(watch, restarted, stops):
     meter = SimpleNamespace(spent=RunSpending)
-    assert watch(restarted).watch.must_stop(1, meter) is stops
+    assert watch(restarted).watch.must_stop("run", meter) is stops
