@@ -170,6 +170,7 @@ OUTPUTS = {
             "agent": AGENT,
             "file": "Path of the exported file.",
             "session": "Session that continues after the import; empty if a fresh one starts.",
+            "snapshot": "Snapshot with the project's files; empty if they are not in the file.",
             "omitted": "Variables of `env:` whose values are not in the file.",
         },
     ),
@@ -178,6 +179,7 @@ OUTPUTS = {
         {
             "agent": AGENT,
             "session": "Session that the next launch continues; empty if a fresh one starts.",
+            "snapshot": "Snapshot with the project's files; empty if there is none.",
             "did": "Other changes that were made, as sentences.",
         },
     ),

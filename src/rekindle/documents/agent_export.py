@@ -1,4 +1,4 @@
-r"""An exported agent: one file with its log, relay, transcripts and settings.
+r"""An exported agent: one file with its log, relay, transcripts, settings and files.
 
     REKINDLE-EXPORT 1\n
     {"agent": …, "parts": [{"name": …, "size": …, "sha256": …}, …]}\n
@@ -24,8 +24,12 @@ SCHEMA = 1
 _MAGIC = b"REKINDLE-EXPORT "
 _DIGEST_BYTES = len(sha256().hexdigest()) + len("\n")
 """Length of the last line."""
+FILE_SUFFIX = ".rekindle"
 AGENT_PREFIX = "agent/"
 SESSION_PREFIX = "session/"
+SNAPSHOT_PART = "snapshot/files.pack"
+_COMMIT = re.compile(r"([0-9a-f]{40}|[0-9a-f]{64})\Z")
+_NUMBER = re.compile(r"[1-9][0-9]{0,8}\Z")
 _FILES = frozenset(
     {"ops.jsonl", "state.json", "resolved.jsonl", "progress.md", "checkpoint.md", "brief.md"}
 )
@@ -40,6 +44,15 @@ class ExportedPart(msgspec.Struct, frozen=True):
     name: str
     size: int
     sha256: str
+
+
+class ExportedSnapshot(msgspec.Struct, frozen=True):
+    """A snapshot of the agent's work tree, as a git pack."""
+
+    name: str
+    """Name in the original repository, such as `trades/12`."""
+    commit: str
+    """Commit in the pack. It has all files, and no parents."""
 
 
 class ExportHeader(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,6 +71,8 @@ class ExportHeader(msgspec.Struct, frozen=True, kw_only=True):
     """Variables in the agent's `env:` whose values are not in the file."""
     session: str = ""
     """Session that the agent continues; empty if its next session is a fresh one."""
+    snapshot: ExportedSnapshot | None = None
+    """The agent's files; None if the export is without them."""
     parts: tuple[ExportedPart, ...] = ()
 
 
@@ -115,6 +130,8 @@ def parse(data: bytes, name: str) -> AgentExport:
     parts = _split_parts(header, content, name)
     if sum(part.startswith(SESSION_PREFIX) for part in parts) != bool(header.session):
         raise DocumentError(name, "does not contain one transcript of its session", hint=_DAMAGED)
+    if (SNAPSHOT_PART in parts) != _has_snapshot(header):
+        raise DocumentError(name, "does not contain one snapshot of its files", hint=_DAMAGED)
     return AgentExport(header, parts)
 
 
@@ -184,7 +201,18 @@ def _split_parts(header: ExportHeader, content: bytes, name: str) -> dict[str, b
     return parts
 
 
+def _has_snapshot(header: ExportHeader) -> bool:
+    """Return whether a header has a valid snapshot of its own agent."""
+    if header.snapshot is None:
+        return False
+    agent, _, number = header.snapshot.name.partition("/")
+    is_named = agent == header.agent and bool(_NUMBER.match(number))
+    return is_named and bool(_COMMIT.match(header.snapshot.commit))
+
+
 def _is_allowed(name: str) -> bool:
+    if name == SNAPSHOT_PART:
+        return True
     if name.startswith(AGENT_PREFIX):
         return is_agent_file(name.removeprefix(AGENT_PREFIX))
     segment = name.removeprefix(SESSION_PREFIX)

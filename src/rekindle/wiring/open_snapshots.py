@@ -63,7 +63,7 @@ def find_place(start: Path, agent: str | None) -> SnapshotPlace:
     """Return an agent's work tree, or that of the folder `start` if no agent is given."""
     project = _find_project(start)
     if project is not None and agent in project.manifest.agents:
-        return _make_place(project, agent)
+        return make_place(project, agent)
     return SnapshotPlace(project, start)
 
 
@@ -74,12 +74,12 @@ def list_places(start: Path) -> list[SnapshotPlace]:
         return [SnapshotPlace(None, start)]
     places: dict[Path | None, SnapshotPlace] = {}
     for name in project.declared_agents:
-        place = _make_place(project, name)
+        place = make_place(project, name)
         places.setdefault(own_configuration.find_top(place.folder), place)
     return list(places.values())
 
 
-def _make_place(project: Project, agent: str) -> SnapshotPlace:
+def make_place(project: Project, agent: str) -> SnapshotPlace:
     """Return an agent's work tree, or the user's if its own clone does not exist."""
     workspace = find_workspace(project, agent)
     if workspace is None:

@@ -13,6 +13,7 @@ from rekindle.documents.commits.snapshot_commit import (
     Snapshot,
     SnapshotLabel,
     describe_occasion,
+    find_newest,
 )
 from rekindle.documents.events import WorkRewound
 from rekindle.errors import RekindleError, UsageError
@@ -25,6 +26,7 @@ from rekindle.system.git.work_snapshots import WorkSnapshots
 from rekindle.thresholds.screens import UNRESTORED_NAMED
 from rekindle.wiring import open_snapshots
 from rekindle.wiring.access.operator_check import refuse_agent_of
+from rekindle.wiring.keeping.record_session import is_imported
 from rekindle.wiring.open_snapshots import SnapshotPlace
 from rekindle.wiring.open_store import open_store
 
@@ -93,17 +95,21 @@ def _refuse_caller(place: SnapshotPlace, start: Path) -> None:
 def _restore(place: SnapshotPlace, name: str, target: Snapshot) -> Snapshot:
     """Save the current state again in case it has changed, then restore the snapshot."""
     opened = place.open()
+    exported = find_newest(opened.list(), name, opened.worktree, "export")
     with opened.hold() as held:
         saved = held.save(SnapshotLabel(name, "rewind", clock.read_clock()), target)
         # Record the event first. Even if the rewind is interrupted, a session that remembers the
         # old files must not be resumed.
-        _record(place, target, saved)
+        _record(place, target, saved, moved=name if target == exported else "")
         held.restore(target, saved)
     return saved
 
 
-def _record(place: SnapshotPlace, target: Snapshot, saved: Snapshot) -> None:
-    """Record the rewind for each agent in the work tree, so that its next session is fresh."""
+def _record(place: SnapshotPlace, target: Snapshot, saved: Snapshot, *, moved: str) -> None:
+    """Record the rewind for each agent in the work tree, so that its next session is fresh.
+
+    If the session of the agent `moved` was imported, it knows these files and continues.
+    """
     if place.project is None:
         return
     store = open_store(place.project)
@@ -119,7 +125,8 @@ def _record(place: SnapshotPlace, target: Snapshot, saved: Snapshot) -> None:
             if store.exists(name):
                 with store.writer(name, wait=STOP_SECONDS) as writer:
                     writer.fold()
-                    writer.append(rewound)
+                    if name != moved or not is_imported(writer.projection):
+                        writer.append(rewound)
                     writer.project()
         except RekindleError as error:
             hint = f"start it with `rekindle restart --fresh {name}`"

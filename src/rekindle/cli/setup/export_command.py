@@ -22,32 +22,38 @@ from rekindle.errors import UsageError
 from rekindle.formats.identifiers import to_one_line
 from rekindle.system.files import durable_files
 from rekindle.thresholds.keep_limits import EXPORT_BYTES
+from rekindle.thresholds.screens import SHORT_COMMIT_CHARACTERS
 from rekindle.wiring.access.operator_check import refuse_agent_of
 from rekindle.wiring.keeping import import_agent as importing
 from rekindle.wiring.keeping.export_agent import export_agent
 from rekindle.wiring.keeping.import_agent import PlannedImport
+from rekindle.wiring.keeping.moved_snapshot import AddedSnapshot
 from rekindle.wiring.open_store import open_store
 
 
 @click.command(name="export")
 @click.argument("agent")
 @click.argument("file", required=False, type=click.Path(path_type=Path))
+@click.option("--no-snapshot", is_flag=True, help="Leave out the files of the project.")
 @json_option
-def export_command(agent: str, file: Path | None, as_json: bool) -> None:
+def export_command(agent: str, file: Path | None, no_snapshot: bool, as_json: bool) -> None:
     """Write AGENT to FILE, to continue it on another machine or in another folder.
 
     FILE contains the log, the relay, the loops, the transcripts, the agent's keys in rekindle.yaml
-    and the session that it would resume, with secrets redacted and with checksums. It does not
-    contain your project's files. The agent must be stopped. The default name is AGENT.rekindle.
+    and the session that it would resume, with secrets redacted and with checksums. In a git
+    repository, it also contains a snapshot of your project's files as they are, without commits.
+    The agent must be stopped. The default name is AGENT.rekindle.
     """
     project = config.load_project(find_current_folder())
     require_operator(project)
     refuse_fleet(project)
     name = resolve_agent(project, agent)
-    path = file or find_current_folder() / f"{name}.rekindle"
+    path = file or find_current_folder() / f"{name}{agent_export.FILE_SUFFIX}"
     if durable_files.path_exists(path):
         raise UsageError(f"{to_one_line(str(path))} exists already", hint="name another file")
-    exported = export_agent(project, open_store(project, say=print_note), name)
+    exported = export_agent(
+        project, open_store(project, say=print_note), name, with_files=not no_snapshot
+    )
     durable_files.replace_file(path, exported.data)
     header = exported.header
     if as_json:
@@ -56,6 +62,7 @@ def export_command(agent: str, file: Path | None, as_json: bool) -> None:
                 "agent": name,
                 "file": str(path),
                 "session": header.session,
+                "snapshot": header.snapshot.name if header.snapshot else "",
                 "omitted": list(header.omitted),
             }
         )
@@ -63,6 +70,10 @@ def export_command(agent: str, file: Path | None, as_json: bool) -> None:
     echo(f"✓ wrote {to_one_line(str(path))} ({len(exported.data):,} bytes)")
     if header.session:
         echo(f"· it continues the session {header.session}")
+    if header.snapshot:
+        echo(f"· your project's files are in it as snapshot {header.snapshot.name}, unredacted")
+    else:
+        echo(f"· not in the file: your project's files ({to_one_line(exported.left_out)})")
     if header.omitted:
         echo(f"· not in the file: the values of {_join(header.omitted)} in `env:`")
     echo(
@@ -74,13 +85,15 @@ def export_command(agent: str, file: Path | None, as_json: bool) -> None:
 @click.command(name="import")
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--yes", is_flag=True, help="Import without asking for confirmation.")
+@click.option("--no-snapshot", is_flag=True, help="Leave out the files of the project.")
 @json_option
-def import_command(file: Path, yes: bool, as_json: bool) -> None:
+def import_command(file: Path, yes: bool, no_snapshot: bool, as_json: bool) -> None:
     """Create an agent from FILE, which `rekindle export` wrote.
 
     Start this in the folder of the project. The command shows the keys that it adds to
     rekindle.yaml, and asks once. A file that is torn or was changed is refused, and an agent that
-    exists is never overwritten. If the command is interrupted, run it again.
+    exists is never overwritten. The project's files in FILE become a snapshot, which `rekindle
+    rewind` restores. If the command is interrupted, run it again.
     """
     place = find_current_folder()
     folder = config.find_project(place) or place
@@ -92,16 +105,19 @@ def import_command(file: Path, yes: bool, as_json: bool) -> None:
         )
     data = durable_files.read_user_file(file, EXPORT_BYTES)
     export = agent_export.parse(data, to_one_line(file.name))
-    planned = importing.plan_import(folder, export, data)
+    planned = importing.plan_import(folder, export, data, with_files=not no_snapshot)
     if not yes:
         _confirm(planned)
-    importing.import_agent(planned)
+    added = importing.import_agent(planned)
     write_summarizer(folder)
     write_schema(folder)
     did = write_prompt(folder)
     header = export.header
     if as_json:
-        print_json({"agent": header.agent, "session": header.session, "did": did})
+        snapshot = added.name if added else ""
+        print_json(
+            {"agent": header.agent, "session": header.session, "snapshot": snapshot, "did": did}
+        )
         return
     echo(f"✓ imported {header.agent}, exported from {to_one_line(header.folder)}")
     if planned.is_entry_new:
@@ -110,11 +126,25 @@ def import_command(file: Path, yes: bool, as_json: bool) -> None:
         echo(f"· its next launch continues the session {header.session}")
     for line in did:
         echo(f"✓ {line}")
+    if added:
+        _print_snapshot(added)
     if planned.is_entry_new and header.omitted:
         echo(f"Next: set {_join(header.omitted)} below `env:` in rekindle.yaml.")
     if planned.undefined:
         echo(f"Next: define {_join(planned.undefined)} below `accounts:` in rekindle.yaml.")
     echo(f"Next: `rekindle status {header.agent}`, then `rekindle run {header.agent}`.")
+
+
+def _print_snapshot(added: AddedSnapshot) -> None:
+    echo(f"✓ added the snapshot {added.name} with the files of the project")
+    if added.missing:
+        commit = added.missing[:SHORT_COMMIT_CHARACTERS]
+        echo(f"· its commit {commit} is not in this repository, so it has the files only")
+    if added.is_automatic:
+        agent = added.name.partition("/")[0]
+        echo(f"· `rekindle run {agent}` starts with them, in the agent's own checkout")
+    else:
+        echo(f"Next: `rekindle rewind {added.name}` if the files here are not up to date.")
 
 
 def _confirm(planned: PlannedImport) -> None:

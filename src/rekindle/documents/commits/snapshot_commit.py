@@ -17,7 +17,7 @@ import msgspec
 
 from rekindle.formats.identifiers import AGENT_NAME
 
-SnapshotReason = Literal["start", "handoff", "end", "rewind"]
+SnapshotReason = Literal["start", "handoff", "end", "rewind", "export"]
 
 PREFIX = "refs/rekindle/"
 SCHEMA = 1
@@ -163,6 +163,7 @@ def describe_occasion(label: SnapshotLabel) -> str:
         "handoff": "handoff",
         "end": "end",
         "rewind": "before a rewind",
+        "export": "export",
     }[label.reason]
     return f"cycle {label.cycle}, {words}" if label.cycle else words
 

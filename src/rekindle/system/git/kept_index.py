@@ -15,6 +15,7 @@ from pathlib import Path
 
 import msgspec
 
+from rekindle.documents.agent_export import FILE_SUFFIX
 from rekindle.errors import WorkspaceError, translate_os_errors
 from rekindle.formats.json_codec import hash_bytes
 from rekindle.system.files import durable_files, file_locks, file_status
@@ -195,6 +196,8 @@ class KeptIndex:
         try:
             status = os.lstat(path)
             if stat.S_ISREG(status.st_mode):
+                if name.endswith(FILE_SUFFIX.encode()):
+                    return "an exported agent"  # it contains an earlier snapshot itself
                 if status.st_size > self._file_bytes:
                     return f"larger than {self._file_bytes / 1e6:g} MB"
                 if not os.access(path, os.R_OK):

@@ -10,9 +10,11 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import IO
 
 import msgspec
 
+from rekindle.documents.clone_files import make_work_branch
 from rekindle.documents.commits import snapshot_commit as document
 from rekindle.documents.commits.snapshot_commit import (
     LeftOutFile,
@@ -184,6 +186,63 @@ class WorkSnapshots:
             return last
         return self._store(label, content, listed, here, other or SavedBranch())
 
+    def pack(self, snapshot: Snapshot, file: IO[bytes]) -> str:
+        """Write all files of a snapshot to a pack, without history. Return the pack's commit."""
+        commit = self._copy.commit(snapshot.tree, (), document.render(snapshot))
+        query = ("pack-objects", "--revs", "--stdout", "-q", "--delta-base-offset")
+        self._copy.call(*query, stdin=f"{commit}\n".encode(), stdout=file)
+        return commit
+
+    def unpack(self, file: IO[bytes], name: str, commit: str) -> Snapshot:
+        """Write the objects of a pack, without a ref, and return the snapshot in it.
+
+        Raises:
+            WorkspaceError: The pack does not contain the snapshot.
+        """
+        self._copy.call("unpack-objects", "-q", "--strict", stdin=file)
+        if self._copy.has(commit):
+            tree, message = self._copy.find_tree(commit), self._copy.message(commit)
+            if found := document.parse(f"{document.PREFIX}{name}", commit, tree, message):
+                return found
+        raise WorkspaceError(
+            "refused", f"there is no snapshot {name} in the pack", hint="export the agent again"
+        )
+
+    def add(self, moved: Snapshot) -> Snapshot:
+        """Add a snapshot of another repository, with the agent's next number here.
+
+        If this repository does not have the snapshot's commit, the snapshot gets the current HEAD.
+        """
+        with self._kept.hold(self._left()):
+            listed, here = self.list(), self._copy.read_head()
+            for one in listed:
+                if (one.label, one.tree) == (moved.label, moved.tree):
+                    return one
+            if moved.head and self._is_complete(moved.head):
+                here = HeadPosition(moved.head, moved.branch)
+                self._add_work_branch(moved)
+            change = msgspec.structs.replace
+            return self._write(
+                change(
+                    moved,
+                    head=here.head,
+                    branch=here.branch,
+                    worktree=self.worktree,
+                    other=SavedBranch(),
+                ),
+                listed,
+            )
+
+    def _add_work_branch(self, moved: Snapshot) -> None:
+        """Create the branch of an agent with its own clone, which will continue from there."""
+        ref = f"refs/heads/{make_work_branch(moved.label.agent)}"
+        if ref == f"refs/heads/{moved.branch}" and self._copy.find_ref(ref) is None:
+            self._copy.move(ref, moved.head)
+
+    def _is_complete(self, commit: str) -> bool:
+        """Return whether a commit is here with its history, which a ref guarantees."""
+        return self._copy.has(commit) and self._copy.is_kept((commit,), by=("--all",))
+
     def _find_same(
         self, listed: Sequence[Snapshot], agent: str, content: CapturedFiles, here: HeadPosition
     ) -> Snapshot | None:
@@ -200,11 +259,10 @@ class WorkSnapshots:
         here: HeadPosition,
         other: SavedBranch = SavedBranch(),  # noqa: B008 - frozen
     ) -> Snapshot:
-        numbers = [one.number for one in listed if one.label.agent == label.agent]
         names = list(content.left_out.items())
         snapshot = Snapshot(
             label=label,
-            number=max(numbers, default=0) + 1,
+            number=0,
             head=here.head,
             branch=here.branch,
             worktree=self.worktree,
@@ -213,9 +271,16 @@ class WorkSnapshots:
             other=other,
             tree=content.tree,
         )
-        parents = (here.head, other.head)
-        commit = self._copy.commit(content.tree, parents, document.render(snapshot))
-        ref = document.make_ref(label.agent, snapshot.number)
+        return self._write(snapshot, listed)
+
+    def _write(self, snapshot: Snapshot, listed: Sequence[Snapshot]) -> Snapshot:
+        """Write a snapshot with the agent's next number."""
+        agent = snapshot.label.agent
+        numbers = [one.number for one in listed if one.label.agent == agent]
+        snapshot = msgspec.structs.replace(snapshot, number=max(numbers, default=0) + 1)
+        parents = (snapshot.head, snapshot.other.head)
+        commit = self._copy.commit(snapshot.tree, parents, document.render(snapshot))
+        ref = document.make_ref(agent, snapshot.number)
         self._copy.refuse_link(ref)
         self._copy.call("update-ref", "--no-deref", ref, commit, "0" * len(commit))
         return msgspec.structs.replace(snapshot, commit=commit)

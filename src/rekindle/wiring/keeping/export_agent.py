@@ -9,8 +9,14 @@ import msgspec
 
 from rekindle.config import Project
 from rekindle.documents import agent_export
-from rekindle.documents.agent_export import AGENT_PREFIX, SESSION_PREFIX, ExportHeader
-from rekindle.errors import SupervisedError, UsageError, translate_os_errors
+from rekindle.documents.agent_export import (
+    AGENT_PREFIX,
+    SESSION_PREFIX,
+    SNAPSHOT_PART,
+    ExportedSnapshot,
+    ExportHeader,
+)
+from rekindle.errors import SupervisedError, UsageError, WorkspaceError, translate_os_errors
 from rekindle.flows.transcripts.transcript_files import read_lines
 from rekindle.harnesses.session_files import SESSION_FILES
 from rekindle.plugins import ALIASES
@@ -24,6 +30,7 @@ from rekindle.stores.folders.agent_folder import AgentFolder
 from rekindle.system import clock
 from rekindle.wiring.agent_dir_list import find_agent_dir
 from rekindle.wiring.keeping import find_sessions
+from rekindle.wiring.keeping.moved_snapshot import pack_snapshot
 from rekindle.wiring.keeping.moved_transcript import (
     is_transcript_of,
     read_large_file,
@@ -40,9 +47,13 @@ _REDACTED = frozenset({"ops.jsonl", "state.json"})
 class ExportResult(msgspec.Struct, frozen=True):
     data: bytes
     header: ExportHeader
+    left_out: str
+    """Why the file does not contain the agent's files; empty if it does."""
 
 
-def export_agent(project: Project, store: FileStore, name: str) -> ExportResult:
+def export_agent(
+    project: Project, store: FileStore, name: str, *, with_files: bool
+) -> ExportResult:
     """Return the file of an agent that is not running.
 
     Raises:
@@ -58,6 +69,9 @@ def export_agent(project: Project, store: FileStore, name: str) -> ExportResult:
         writer.fold()
         parts = _read_folder(writer.folder, store.redaction)
         session, harness, transcript = _find_session(project, name, writer.projection)
+        snapshot, left_out = None, "the export is with --no-snapshot"
+        if with_files:
+            snapshot, left_out = _add_snapshot(project, name, writer.projection, parts)
     if transcript is not None:
         data = read_large_file(transcript) or b""
         parts[f"{SESSION_PREFIX}{transcript.name}"] = redact_transcript(data, store.redaction)
@@ -71,11 +85,23 @@ def export_agent(project: Project, store: FileStore, name: str) -> ExportResult:
         personas=_read_personas(project, name),
         omitted=omitted,
         session=session,
+        snapshot=snapshot,
     )
     _refuse_secrets(header, store.redaction)
     data = agent_export.render(header, parts)
-    agent_export.parse(data, f"{name}.rekindle")  # `rekindle import` would refuse it too late
-    return ExportResult(data, header)
+    agent_export.parse(data, name)  # `rekindle import` would refuse it too late
+    return ExportResult(data, header, left_out)
+
+
+def _add_snapshot(
+    project: Project, name: str, known: Projection, parts: dict[str, bytes]
+) -> tuple[ExportedSnapshot | None, str]:
+    """Add the agent's files to the parts. Return the snapshot, or None and why there is none."""
+    try:
+        snapshot, parts[SNAPSHOT_PART] = pack_snapshot(project, name, known)
+    except WorkspaceError as error:
+        return None, error.reason
+    return snapshot, ""
 
 
 def _read_entry(project: Project, name: str) -> tuple[dict[str, Any], tuple[str, ...]]:

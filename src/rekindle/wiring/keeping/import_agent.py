@@ -16,20 +16,26 @@ import msgspec
 from rekindle import config
 from rekindle.config import Project
 from rekindle.documents import agent_export
-from rekindle.documents.agent_export import AGENT_PREFIX, SESSION_PREFIX, AgentExport
+from rekindle.documents.agent_export import AGENT_PREFIX, SESSION_PREFIX, SNAPSHOT_PART, AgentExport
 from rekindle.documents.manifest import MANIFEST_FILE, AgentEntry
 from rekindle.errors import DocumentError, ManifestError, OwnershipError
 from rekindle.harnesses.session_files import SESSION_FILES
 from rekindle.plugins import ALIASES
 from rekindle.policy.redact.redaction import Redaction
-from rekindle.policy.supervision.next_move import select_open_launches
 from rekindle.stores.files import FileStore
 from rekindle.stores.folders.agent_folder import AgentFolder, RekindleFolder
 from rekindle.stores.folders.private_files import find_private_project
 from rekindle.stores.log import log_acceptance
 from rekindle.system import remove_folder
 from rekindle.system.files import durable_files
+from rekindle.system.git.work_snapshots import WorkSnapshots
 from rekindle.wiring.agent_dir_list import find_agent_dir
+from rekindle.wiring.keeping.moved_snapshot import (
+    AddedSnapshot,
+    add_snapshot,
+    open_repository,
+    unpack_snapshot,
+)
 from rekindle.wiring.keeping.moved_transcript import (
     find_place,
     is_place_free,
@@ -37,7 +43,7 @@ from rekindle.wiring.keeping.moved_transcript import (
     place_transcript,
     rename_folder,
 )
-from rekindle.wiring.keeping.record_session import WORDS, record_session
+from rekindle.wiring.keeping.record_session import is_imported, record_session
 from rekindle.wiring.open_store import HARNESSES, open_store
 
 _TEMPORARY = f"{durable_files.TEMPORARY_PREFIX}import-"
@@ -66,15 +72,20 @@ class PlannedImport(msgspec.Struct, frozen=True):
     work: Path
     """Folder in which the agent will work."""
     place: SessionPlace | None
+    repository: WorkSnapshots | None
+    """Repository for the agent's files; None if they are not imported."""
 
 
-def plan_import(folder: Path, export: AgentExport, data: bytes) -> PlannedImport:
+def plan_import(
+    folder: Path, export: AgentExport, data: bytes, *, with_files: bool
+) -> PlannedImport:
     """Check that an agent can be created in a project's folder, without writing anything.
 
     Raises:
         OwnershipError: There is already an agent with this name.
         ManifestError: The agent's keys do not fit into the manifest.
         DocumentError: The session cannot continue.
+        WorkspaceError: There is no repository for the agent's files.
     """
     header, stamp = export.header, sha256(data).hexdigest().encode()
     _refuse_existing(_find_folder(folder, header.agent), stamp)
@@ -85,6 +96,7 @@ def plan_import(folder: Path, export: AgentExport, data: bytes) -> PlannedImport
     entry = project.manifest.agents[header.agent]
     _require_harnesses(header.agent, entry)
     work = find_agent_dir(project, header.agent)
+    has_files = with_files and header.snapshot is not None
     return PlannedImport(
         folder,
         export,
@@ -95,22 +107,34 @@ def plan_import(folder: Path, export: AgentExport, data: bytes) -> PlannedImport
         ),
         work=work,
         place=_find_session_place(project, entry, export, work) if header.session else None,
+        repository=open_repository(project, header.agent) if has_files else None,
     )
 
 
-def import_agent(planned: PlannedImport) -> None:
-    """Create the agent, with its log, documents and session."""
+def import_agent(planned: PlannedImport) -> AddedSnapshot | None:
+    """Create the agent, with its log, documents, session and files.
+
+    Return the snapshot with its files, or None if they are not imported.
+    """
     folder, header = planned.folder, planned.export.header
+    repository, snapshot, added = planned.repository, None, None
+    if repository is not None and header.snapshot is not None:
+        pack = planned.export.parts[SNAPSHOT_PART]
+        snapshot = unpack_snapshot(repository, header.snapshot, pack)
     agent = _find_folder(folder, header.agent)
     RekindleFolder(folder, find_private_project(folder)).make()
     if not agent.exists():
         _write_folder(agent, planned.export, planned.stamp)
     config.rewrite_manifest(folder, lambda text: agent_export.add_settings(text, header))
-    store = open_store(config.load_project(folder))
+    project = config.load_project(folder)
+    store = open_store(project)
     _seal(store, agent)
     if planned.place is not None:
         _place_session(store, planned, planned.place)
+    if repository is not None and snapshot is not None:
+        added = add_snapshot(project, repository, snapshot)
     durable_files.remove_file(agent.importing)
+    return added
 
 
 def _find_folder(folder: Path, name: str) -> AgentFolder:
@@ -206,9 +230,7 @@ def _place_session(store: FileStore, planned: PlannedImport, place: SessionPlace
         place_transcript(header.harness, planned.work, place.path, place.data)
     known = store.read(header.agent).projection
     life = known.lives.get(header.session)
-    launches = select_open_launches(known)
-    is_recorded = bool(launches) and launches[-1].words == WORDS["import"]
-    if life is None or life.transcript != str(place.path) or not is_recorded:
+    if life is None or life.transcript != str(place.path) or not is_imported(known):
         record_session(
             store,
             header.agent,

@@ -4,6 +4,8 @@ import secrets
 from typing import Literal
 
 from rekindle.documents import events
+from rekindle.policy.projection.projection import Projection
+from rekindle.policy.supervision.next_move import select_open_launches
 from rekindle.stores.files import FileStore
 
 Origin = Literal["person", "import"]
@@ -11,6 +13,12 @@ WORDS: dict[Origin, str] = {
     "person": "a person's session, which Rekindle continues",
     "import": "a session from another machine or folder, which Rekindle continues",
 }
+
+
+def is_imported(known: Projection) -> bool:
+    """Return whether the agent's next launch continues a session that was moved here."""
+    launches = select_open_launches(known)
+    return bool(launches) and launches[-1].words == WORDS["import"]
 
 
 def record_session(
