@@ -161,7 +161,7 @@ def _confirm(planned: PlannedImport) -> None:
             echo(f"  {line}", err=True)
     else:
         echo("rekindle.yaml has this agent already. Its keys there stay as they are.", err=True)
-    echo("The agent's log will count as yours, with the decisions in it.", err=True)
+    echo("The agent's log will count as yours, without its approvals and raised caps.", err=True)
     click.confirm("Import it?", default=False, abort=True, err=True)
 
 

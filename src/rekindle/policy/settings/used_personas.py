@@ -32,6 +32,23 @@ def find_worker_personas(entry: AgentEntry) -> set[str]:
     return {SUMMARIZER_PERSONA, own} | _find_compaction_persona(entry.handover)
 
 
+def find_agent_personas(entry: AgentEntry) -> set[str]:
+    """Return the personas of an agent, which no other agent needs to have."""
+    own = find_worker_personas(entry) - {SUMMARIZER_PERSONA}
+    others = {entry.review, *(item.persona for item in entry.harnesses or ())}
+    return own | {name for name in others if name}
+
+
+def find_all_personas(manifest: Manifest) -> set[str]:
+    """Return the personas that the agents and pipelines of a manifest use."""
+    names = {SUMMARIZER_PERSONA}
+    for entry in manifest.agents.values():
+        names |= find_agent_personas(entry)
+    for pipeline in manifest.pipelines.values():
+        names |= find_pipeline_personas(pipeline)
+    return names
+
+
 def keep_personas(manifest: Manifest, names: Container[str]) -> Manifest:
     """Return the manifest with only these personas."""
     kept = {name: persona for name, persona in manifest.personas.items() if name in names}

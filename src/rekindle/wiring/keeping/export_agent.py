@@ -23,7 +23,7 @@ from rekindle.plugins import ALIASES
 from rekindle.policy.exits.session_choice import ResumeSession, choose_session
 from rekindle.policy.projection.projection import Projection
 from rekindle.policy.redact.redaction import Redaction
-from rekindle.policy.settings.used_personas import SUMMARIZER_PERSONA, find_worker_personas
+from rekindle.policy.settings.used_personas import find_agent_personas
 from rekindle.policy.supervision.next_move import select_open_launches
 from rekindle.stores.files import FileStore
 from rekindle.stores.folders.agent_folder import AgentFolder
@@ -117,9 +117,7 @@ def _read_entry(project: Project, name: str) -> tuple[dict[str, Any], tuple[str,
 
 
 def _read_personas(project: Project, name: str) -> dict[str, dict[str, Any]]:
-    entry = project.manifest.agents[name]
-    used = find_worker_personas(entry) - {SUMMARIZER_PERSONA}
-    used |= {entry.review or "", *(item.persona or "" for item in entry.harnesses or ())}
+    used = find_agent_personas(project.manifest.agents[name])
     declared = project.marked.data.get("personas") or {}
     return {persona: _to_plain(declared[persona] or {}) for persona in declared if persona in used}
 

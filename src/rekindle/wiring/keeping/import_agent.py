@@ -15,17 +15,27 @@ import msgspec
 
 from rekindle import config
 from rekindle.config import Project
-from rekindle.documents import agent_export
-from rekindle.documents.agent_export import AGENT_PREFIX, SESSION_PREFIX, SNAPSHOT_PART, AgentExport
-from rekindle.documents.manifest import MANIFEST_FILE, AgentEntry
-from rekindle.errors import DocumentError, ManifestError, OwnershipError
+from rekindle.documents import agent_export, events, manifest
+from rekindle.documents.agent_export import (
+    AGENT_PREFIX,
+    SESSION_PREFIX,
+    SNAPSHOT_PART,
+    AgentExport,
+    ExportHeader,
+)
+from rekindle.documents.manifest import MANIFEST_FILE, AgentEntry, Manifest
+from rekindle.errors import DocumentError, ManifestError, NewerSchemaError, OwnershipError
 from rekindle.harnesses.session_files import SESSION_FILES
 from rekindle.plugins import ALIASES
+from rekindle.policy.keeping.imported_state import drop_decisions
+from rekindle.policy.projection.fold import fold_events
+from rekindle.policy.projection.projection import Projection
 from rekindle.policy.redact.redaction import Redaction
+from rekindle.policy.settings.used_personas import find_agent_personas, find_all_personas
 from rekindle.stores.files import FileStore
 from rekindle.stores.folders.agent_folder import AgentFolder, RekindleFolder
 from rekindle.stores.folders.private_files import find_private_project
-from rekindle.stores.log import log_acceptance
+from rekindle.stores.log import log_acceptance, question_numbers
 from rekindle.system import remove_folder
 from rekindle.system.files import durable_files
 from rekindle.system.git.work_snapshots import WorkSnapshots
@@ -94,6 +104,9 @@ def plan_import(
     after = agent_export.add_settings(before, header)
     project = config.make_project(folder, after)
     entry = project.manifest.agents[header.agent]
+    _check_log(export)
+    if before != after:
+        _refuse_personas(before, entry, header)
     _require_harnesses(header.agent, entry)
     work = find_agent_dir(project, header.agent)
     has_files = with_files and header.snapshot is not None
@@ -135,6 +148,44 @@ def import_agent(planned: PlannedImport) -> AddedSnapshot | None:
         added = add_snapshot(project, repository, snapshot)
     durable_files.remove_file(agent.importing)
     return added
+
+
+def _check_log(export: AgentExport) -> None:
+    """Refuse a log from which no state can be computed.
+
+    Raises:
+        DocumentError: An event contains a state that this version does not understand.
+    """
+    happened = []
+    for line in export.parts[f"{AGENT_PREFIX}ops.jsonl"].splitlines():
+        try:
+            happened.append(events.parse(line))
+        except NewerSchemaError:
+            raise
+        except DocumentError:
+            continue  # torn by a crash
+    try:
+        fold_events(Projection(agent=export.header.agent), happened)
+    except (msgspec.MsgspecError, ValueError, OverflowError) as error:
+        reason = f"has an invalid log ({error})"
+        raise DocumentError(f"agent {export.header.agent}", reason, hint=_AGAIN) from error
+
+
+def _refuse_personas(before: str, entry: AgentEntry, header: ExportHeader) -> None:
+    """Refuse a persona that would change what other agents may do.
+
+    Raises:
+        ManifestError: An agent or pipeline of the manifest would use an added persona.
+    """
+    known = manifest.parse(before) if before.strip() else Manifest(version=manifest.SCHEMA)
+    added = header.personas.keys() - known.personas.keys()
+    others = find_all_personas(known)
+    for persona in sorted(added):
+        if persona in others or persona not in find_agent_personas(entry):
+            raise ManifestError(
+                f"the persona {persona!r} of the exported agent would change other agents here",
+                hint=f"add {persona!r} to `personas:` yourself, or rename it and export again",
+            )
 
 
 def _find_folder(folder: Path, name: str) -> AgentFolder:
@@ -216,11 +267,18 @@ def _write_folder(agent: AgentFolder, export: AgentExport, stamp: bytes) -> None
 
 
 def _seal(store: FileStore, agent: AgentFolder) -> None:
-    """Accept the log, which the operator confirmed, as the operator's own."""
+    """Accept the log, which the operator confirmed, but none of the decisions in it."""
     store.open_private(agent.name)
+    folder = store.folder(agent.name)
     if store.read(agent.name).is_tampered:
-        log_acceptance.seal_log(store.folder(agent.name))
+        log_acceptance.seal_log(folder)
     store.create(agent.name)  # its other folders
+    with store.writer(agent.name) as writer:
+        question_numbers.keep_accepted(folder, writer.projection)
+        known = drop_decisions(writer.projection, writer.now())
+        plain = msgspec.to_builtins(known, str_keys=True)
+        writer.append(events.AgentReceived(ts=writer.now(), known=plain))
+        writer.project()
 
 
 def _place_session(store: FileStore, planned: PlannedImport, place: SessionPlace) -> None:

@@ -6,6 +6,8 @@ from rekindle.documents import manifest
 from rekindle.documents.manifest import AgentEntry
 from rekindle.documents.manifest_keys import Compaction, Handover
 from rekindle.policy.settings.used_personas import (
+    find_agent_personas,
+    find_all_personas,
     find_pipeline_personas,
     find_worker_personas,
     keep_personas,
@@ -57,3 +59,18 @@ def test_the_personas_of_a_worker(entry, names):
 def test_other_personas_are_removed():
     both = manifest.parse("version: 1\npersonas: {one: {adapter: codex}, two: {adapter: codex}}\n")
     assert [*keep_personas(both, {"two", "three"}).personas] == ["two"]
+
+
+def test_the_personas_of_a_manifest():
+    text = """\
+version: 1
+agents:
+  one: {harness: [codex, {use: claude-code, persona: second}], persona: first, review: critic}
+  two: {harness: codex}
+pipelines: {ship: {steps: [{id: all, prompt: Write., persona: writer}]}}
+"""
+    read = manifest.parse(text)
+    assert find_agent_personas(read.agents["one"]) == {"first", "second", "critic"}
+    assert find_agent_personas(read.agents["two"]) == {"default"}
+    others = {"first", "second", "critic", "default", "writer", "summarizer"}
+    assert find_all_personas(read) == others
