@@ -127,9 +127,10 @@ ci:
 check: lint types (docs "--check") site (pythons "--newest")
     # A busy machine can make a timing fail, so a failed one is measured again, alone, at most twice.
     {{python}} -m pytest -m "bench and not alone" -n 2 --dist loadfile -rP || {{again}} -m "bench and not alone" || {{again}} -m "bench and not alone"
-    {{python}} -m pytest -m alone -s || {{again}} -m alone || {{again}} -m alone
-    # Most tests wait for a program, a timeout or a disk, so four workers share two cores.
-    REKINDLE_TESTS_IN_MEMORY=1 {{python}} -m pytest -n 4 --dist worksteal -m "not bench" || REKINDLE_TESTS_IN_MEMORY=1 REKINDLE_REPEATS_FAILED=1 {{python}} -m pytest -m "not bench" --last-failed --last-failed-no-failures none
+    {{python}} -m pytest -m alone -s tests/fleet || {{again}} -m alone tests/fleet || {{again}} -m alone tests/fleet
+    # Most tests wait for a program, a timeout or a disk, so four workers share two cores. The pure
+    # tests have passed on the newest Python.
+    REKINDLE_TESTS_IN_MEMORY=1 {{python}} -m pytest -n 4 --dist worksteal -m "not bench and not pure" || REKINDLE_TESTS_IN_MEMORY=1 REKINDLE_REPEATS_FAILED=1 {{python}} -m pytest -m "not bench and not pure" --last-failed --last-failed-no-failures none
 
 # Pin the dependencies; the files name no index.
 lock:

@@ -57,8 +57,6 @@ def main() -> int:
     print(f"Python {', '.join(found)}; not installed: {', '.join(missing) or 'none'}", flush=True)
     if arguments.newest:
         found = dict(list(found.items())[-1:])
-        # The other tests run on this one.
-        found.pop(f"{sys.version_info.major}.{sys.version_info.minor}", None)
     codes = {}
     for version, python in found.items():
         print(f"Python {version}:", flush=True)

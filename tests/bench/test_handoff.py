@@ -80,7 +80,7 @@ def test_a_handoff_takes_little_more_than_the_cli_s_start(request, place, kind):
     headless = {"claude": (str(cli.program), "-p", "--output-format=stream-json", "--verbose")}
     bare, handed = [], []
     for number in range(TIMES * ROUNDS):
-        if number == TIMES and handed and _ratio(handed, bare) <= TARGET:
+        if number == TIMES and handed and _ratio(handed, bare) <= BAR:
             break
         model.play(Forever(Text("hello")))
         since, began = len(model.log), time.time()
@@ -112,7 +112,10 @@ def test_a_handoff_takes_little_more_than_the_cli_s_start(request, place, kind):
     assert len(handed) >= TIMES // 2, "the mark of a stopped session was hardly ever seen"
     ratio = _ratio(handed, bare)
     told = [" ".join(f"{one:.2f}" for one in times) for times in (bare, handed)]
-    print(f"\n{kind}: starts in {told[0]} s, hands off in {told[1]} s: {ratio:.2f} of its start")
+    print(
+        f"\n{kind}: starts in {told[0]} s, hands off in {told[1]} s: {ratio:.2f} of its start"
+        f" (target {TARGET})"
+    )
     assert ratio <= BAR
 
 

@@ -12,7 +12,7 @@ from torture.test_cycle_kill import OLD, opened, supervise
 
 pytestmark = [pytest.mark.bench, pytest.mark.timeout(600)]
 
-CYCLES = 1_000 if WHOLE else 300
+CYCLES = 1_000 if WHOLE else 150
 PART = 10
 TURNS = 7
 # The same relay between the same cycles, as a shell script has it: read, compare, copy, run, write.

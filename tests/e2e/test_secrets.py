@@ -1,4 +1,4 @@
-"""A run in which the agent prints, uses and writes a thousand secrets: none leaves it."""
+"""A run in which the agent prints, uses and writes hundreds of secrets: none leaves it."""
 
 import json
 import subprocess
@@ -9,10 +9,11 @@ import pytest
 
 from e2e.sandbox import MANIFEST, RELAY, TASK
 from fakes import fakes
+from sampling import WHOLE
 
 pytestmark = pytest.mark.timeout(300)
 
-COUNT = 1_000
+COUNT = 1_000 if WHOLE else 300
 DOORS = 5
 STAND_IN = '''\
 """Speaks like Claude Code, and of nothing but secrets."""
@@ -62,7 +63,7 @@ else:
 '''
 
 
-def test_a_thousand_secrets_of_a_run_are_nowhere(place, tmp_path):
+def test_no_secret_of_a_run_is_anywhere(place, tmp_path):
     """None is in a file, a git object or the output, whether said, done, asked or written."""
     made = list(fakes(7, COUNT))
     lines = [[fake.line for fake in made[door::DOORS]] for door in range(DOORS)]

@@ -8,8 +8,9 @@ import pytest
 from fleet.pace import Project, begun
 from rekindle.fleet.engine import host_list
 from rekindle.fleet.engine.agent_client import AgentClient
+from sampling import WHOLE
 
-AGENTS, HOSTS = 200, 2
+AGENTS, HOSTS = 200 if WHOLE else 60, 2
 WAITS = "import time; time.sleep(3600)\n"
 SECONDS = 900
 
