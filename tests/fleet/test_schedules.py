@@ -6,6 +6,7 @@ import json
 import os
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, ClassVar
@@ -13,6 +14,7 @@ from typing import Any, ClassVar
 import pytest
 from temporalio import activity
 from temporalio.client import Client, ScheduleBackfill, ScheduleOverlapPolicy
+from temporalio.testing import ActivityEnvironment
 from temporalio.worker import Worker
 
 from fleet.deciding import deciding
@@ -182,13 +184,14 @@ class LosingActivities(ScheduleActivities):
     @activity.defn(name="start_due")
     async def start_due(self, workflow: str, order: ScheduledOrder, due: datetime) -> DueResult:
         result = await super().start_due(workflow, order, due)
+        self.order = order
         if activity.info().attempt == 1:
             raise RuntimeError("the host is gone")
         return result
 
 
 @contextlib.asynccontextmanager
-async def losing_host(client: Client, pool: str, root: Path) -> AsyncIterator[None]:
+async def losing_host(client: Client, pool: str, root: Path) -> AsyncIterator[LosingActivities]:
     own = LosingActivities(client, root, "a", asyncio.Lock())
     schedules = Worker(
         client,
@@ -196,7 +199,7 @@ async def losing_host(client: Client, pool: str, root: Path) -> AsyncIterator[No
         activities=[own.start_due, own.report_outcomes],
     )
     async with schedules, deciding(client, *WORKFLOWS):
-        yield
+        yield own
 
 
 async def await_history(client: Client, kind: str, name: str, count: int) -> list[str]:
@@ -213,7 +216,7 @@ async def await_run(runs: PipelineClient, pipeline: str) -> None:
     """Wait until the engine's list contains the run."""
     async with asyncio.timeout(PATIENCE_SECONDS):
         while True:
-            if await runs.is_running(pipeline):
+            if await runs.find_open(pipeline):
                 return
             await asyncio.sleep(0.1)
 
@@ -293,9 +296,15 @@ def test_a_pipeline_starts_once_if_a_host_is_lost(own_engine, tmp_path, monkeypa
         runs = PipelineClient(client)
         await fill_in(client, "pipelines", "ship", FIRST)
         own_engine.restart()
-        async with losing_host(client, "p", tmp_path / "root"):
+        async with losing_host(client, "p", tmp_path / "root") as host:
             assert await await_history(client, "pipelines", "ship", 1) == ["started"]
             await await_run(runs, "ship")
+            # The engine can repeat a due time after a restart; the run is the same.
+            again = ScheduleActivities(client, tmp_path / "root", "a", asyncio.Lock())
+            environment = ActivityEnvironment()
+            environment.info = replace(environment.info, heartbeat_timeout=timedelta(seconds=10))
+            repeated = await environment.run(again.start_due, "ship", host.order, FIRST)
+            assert repeated == DueResult()
             await fill_in(client, "pipelines", "ship", FIRST + HOUR)
             kinds = await await_history(client, "pipelines", "ship", 2)
             assert kinds == ["started", "skipped"]

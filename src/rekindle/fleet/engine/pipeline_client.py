@@ -122,19 +122,23 @@ class PipelineClient:
                     return error.message
         return ""
 
-    async def is_running(self, pipeline: str) -> bool:
-        """Return whether a pipeline has a run that has not ended. A stopped run counts as ended."""
+    async def find_open(self, pipeline: str) -> RegisteredPipeline | None:
+        """Return the run of a pipeline that has not ended. A stopped run counts as ended."""
         async for name, run in self.list_runs(' AND ExecutionStatus="Running"'):
-            if name == pipeline and await self.is_open(name, run):
-                return True
-        return False
+            if name == pipeline and (found := await self._find_if_open(name, run)):
+                return found
+        return None
 
     async def is_open(self, pipeline: str, run: int) -> bool:
         """Return whether a run exists and has not ended. A stopped run counts as ended."""
+        return await self._find_if_open(pipeline, run) is not None
+
+    async def _find_if_open(self, pipeline: str, run: int) -> RegisteredPipeline | None:
         try:
-            return (await self.kept(pipeline, run)).fold().ended is None
+            found = await self.kept(pipeline, run)
         except NotFoundError:  # a person removed the run
-            return False
+            return None
+        return found if found.fold().ended is None else None
 
     async def list_runs(self, which: str = "") -> AsyncIterator[tuple[str, int]]:
         """Yield the pipeline and number of each run, or of the runs that a query selects."""

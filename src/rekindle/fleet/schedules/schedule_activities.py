@@ -53,8 +53,9 @@ class ScheduleActivities:
         async with send_heartbeats(), translate_errors():
             if order.pipeline is None:
                 return await self._start_agent(order, due)
-            if await self._pipelines.is_running(order.name):
-                return _wait_for_end(order)
+            if running := await self._pipelines.find_open(order.name):
+                # After a restart, the engine can repeat a due time whose run it has started.
+                return DueResult() if running.due == due else _wait_for_end(order)
             template = order.pipeline
             async with self._clone:
                 return await asyncio.to_thread(self._prepare_run, template, due)

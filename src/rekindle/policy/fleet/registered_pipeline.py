@@ -42,6 +42,12 @@ class RegisteredPipeline(msgspec.Struct, frozen=True, kw_only=True):
     most_events: int = FLEET_HISTORY_EVENTS
     """Maximum number of events in the engine's history before the engine starts a new one."""
 
+    @property
+    def due(self) -> datetime | None:
+        """Return the due time for which a schedule started the run, or None."""
+        first = parse_pipeline_event(self.lines[0].encode()) if self.lines else None
+        return first.due if isinstance(first, PipelineStarted) else None
+
     def read_events(self) -> list[AnyPipelineEvent | UnknownEvent]:
         return [parse_pipeline_event(line.encode()) for line in self.lines]
 

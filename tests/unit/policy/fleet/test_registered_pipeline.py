@@ -51,6 +51,14 @@ def registered():
     return RegisteredPipeline(definition=definition, agent=agent, lines=()).append(STARTED)
 
 
+def test_the_due_time_is_that_of_the_start(registered):
+    template = msgspec.structs.replace(registered, lines=())
+    assert template.due is None
+    assert begin_run(template, "c1", 2, NOW).due is None
+    scheduled = begin_run(template, "c1", 2, NOW, NOW - timedelta(hours=1))
+    assert scheduled.append(PipelineStopped(ts=NOW)).due == NOW - timedelta(hours=1)
+
+
 def test_the_log_is_folded_as_on_a_laptop(registered):
     ended = PipelineEnded(ts=NOW, outcome="done", commit="c1")
     after = registered.append(ended)
