@@ -52,7 +52,8 @@ def request_handoff(project: Project, store: AgentStore, name: str, to: str = ""
     stays = project.manifest.agents[name].mode == "stay"
     launch = next(mark for mark, attempt in projection.attempts.items() if attempt is newest)
     is_heard = bool(sessions.find_launched_session(projection.lives, launch))
-    harness = HARNESSES.get(newest.harness) or find_harness(project, name)
+    declared = find_harness(project, name)  # the next session needs it, whatever runs now
+    harness = HARNESSES.get(newest.harness, declared)
     if harness.brake(interactive=stays) is None or not is_heard:
         where = " in a terminal" if stays else ""
         reason = (
