@@ -28,13 +28,15 @@ FILE_SUFFIX = ".rekindle"
 AGENT_PREFIX = "agent/"
 SESSION_PREFIX = "session/"
 SNAPSHOT_PART = "snapshot/files.pack"
+DRAFT_PART = "draft/relay.md"
+"""The draft of the next relay, if the agent has written one."""
 _COMMIT = re.compile(r"([0-9a-f]{40}|[0-9a-f]{64})\Z")
 _NUMBER = re.compile(r"[1-9][0-9]{0,8}\Z")
 _FILES = frozenset(
     {"ops.jsonl", "state.json", "resolved.jsonl", "progress.md", "checkpoint.md", "brief.md"}
 )
 _FOLDERS = ("memories", "transcripts")
-_SEGMENT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+~:-]{0,200}\Z")
+_SEGMENT = re.compile(r"\w[\w ._+~:-]{0,200}\Z")
 _DAMAGED = "get a complete copy of it, or export the agent again with `rekindle export`"
 
 
@@ -211,7 +213,7 @@ def _has_snapshot(header: ExportHeader) -> bool:
 
 
 def _is_allowed(name: str) -> bool:
-    if name == SNAPSHOT_PART:
+    if name in {SNAPSHOT_PART, DRAFT_PART}:
         return True
     if name.startswith(AGENT_PREFIX):
         return is_agent_file(name.removeprefix(AGENT_PREFIX))

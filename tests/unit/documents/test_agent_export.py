@@ -25,6 +25,7 @@ PARTS = {
     "agent/ops.jsonl": EVENT + b"\n{torn\n" * 40,
     "agent/memories/consensus.md": b"## Next Action\nGo on.\n",
     "agent/transcripts/a~b+1.jsonl.gz": bytes(range(256)),
+    "draft/relay.md": b"## Next Action\nGo on.\n",
     "session/rollout-2026-11-18T10-36-05-x.jsonl": b"{}\n",
 }
 FILE = agent_export.render(HEADER, PARTS)
@@ -58,7 +59,15 @@ def test_a_changed_byte_is_refused_everywhere():
     [
         *("agent/../x", "agent//x", "/etc/passwd", "agent/run/lock", "agent/owner.json"),
         *("agent/memories/../../x", "agent/.git/config", "agent/memories/.x", "session/a/b"),
-        *("session/..", "session/", "elsewhere/x", "agent/memories/a\nb", "agent/memories"),
+        *(
+            "draft/x.md",
+            "draft/../relay.md",
+            "session/..",
+            "session/",
+            "elsewhere/x",
+            "agent/memories/a\nb",
+            "agent/memories",
+        ),
     ],
 )
 def test_a_part_outside_the_agent_s_files_is_refused(name):

@@ -11,6 +11,7 @@ from rekindle.config import Project
 from rekindle.documents import agent_export
 from rekindle.documents.agent_export import (
     AGENT_PREFIX,
+    DRAFT_PART,
     SESSION_PREFIX,
     SNAPSHOT_PART,
     ExportedSnapshot,
@@ -154,6 +155,9 @@ def _read_folder(folder: AgentFolder, redaction: Redaction) -> dict[str, bytes]:
                     data = read_large_file(path)
                     if data is not None:
                         parts[f"{AGENT_PREFIX}{relative}"] = _redact(path, data, redaction)
+        draft = None if folder.draft.is_symlink() else read_large_file(folder.draft)
+        if draft is not None:
+            parts[DRAFT_PART] = _redact(folder.draft, draft, redaction)
     return parts
 
 

@@ -18,6 +18,7 @@ from rekindle.config import Project
 from rekindle.documents import agent_export, events, manifest
 from rekindle.documents.agent_export import (
     AGENT_PREFIX,
+    DRAFT_PART,
     SESSION_PREFIX,
     SNAPSHOT_PART,
     AgentExport,
@@ -142,6 +143,9 @@ def import_agent(planned: PlannedImport) -> AddedSnapshot | None:
     project = config.load_project(folder)
     store = open_store(project)
     _seal(store, agent)
+    agent.archive_draft()  # it may be of another agent with this name
+    if DRAFT_PART in planned.export.parts:
+        durable_files.replace_file(agent.draft, planned.export.parts[DRAFT_PART])
     if planned.place is not None:
         _place_session(store, planned, planned.place)
     if repository is not None and snapshot is not None:

@@ -159,6 +159,40 @@ def test_documents_are_exported_without_secrets(rekindle, tmp_path):
     assert SECRET.encode() not in data
 
 
+def test_the_draft_of_the_next_relay_moves_with_the_agent(rekindle, exported, tmp_path):
+    """Secrets are redacted, and an unrelated draft is set aside."""
+    draft = tmp_path / "here/.rekindle/drafts/trades/relay.md"
+    draft.write_text(f"## Next Action\nUse {SECRET}.\n")
+    assert rekindle("here", "export", "trades", "../second.rekindle")[0] == 0
+    for name, size in (("second.rekindle", 1), ("trades.rekindle", 0)):
+        there = tmp_path / name.removesuffix(".rekindle")
+        old = there / ".rekindle/drafts/trades/relay.md"
+        old.parent.mkdir(parents=True)
+        old.write_text("of another agent")
+        code, said = rekindle(there.name, "import", f"../{name}", "--yes")
+        assert code == 0, said
+        assert [path.read_text() for path in old.parent.glob("relay.md.*")] == ["of another agent"]
+        assert len(list(old.parent.glob("relay.md"))) == size
+    moved = (tmp_path / "second/.rekindle/drafts/trades/relay.md").read_text()
+    assert moved.startswith("## Next Action\nUse ")
+    assert SECRET not in moved
+
+
+def test_a_link_in_place_of_the_draft_is_not_followed(rekindle, exported, tmp_path):
+    (tmp_path / "elsewhere").write_text("not the agent's")
+    (tmp_path / "here/.rekindle/drafts/trades/relay.md").symlink_to(tmp_path / "elsewhere")
+    assert rekindle("here", "export", "trades", "../second.rekindle")[0] == 0
+    assert b"not the agent's" not in (tmp_path / "second.rekindle").read_bytes()
+
+
+def test_a_note_with_any_readable_name_moves_with_the_agent(rekindle, exported, tmp_path):
+    name = ".rekindle/agents/trades/memories/Größe und Preis.md"
+    (tmp_path / "here" / name).write_text("dear")
+    assert rekindle("here", "export", "trades", "../second.rekindle")[0] == 0
+    assert rekindle("there", "import", "../second.rekindle", "--yes")[0] == 0
+    assert Path(name).read_text() == "dear"
+
+
 def test_keys_with_secrets_are_not_exported(rekindle):
     """Without them, the agent could do more than before, so the export is refused."""
     said = export(rekindle, f"{PLAIN}    until: check {SECRET}\n", code=2)
