@@ -1,8 +1,10 @@
 """Tool calls as agents describe them over the Agent Client Protocol.
 
-An agent names the kind of a tool, not the tool. A call can be described in several messages: Vibe
-sends the command only when the call starts, and not with its permission request. Kimi first sends
-the input as text, a few letters at a time.
+An agent names the kind of a tool, not the tool. A title can come from an MCP server or the model,
+so it never makes a call one of the tools that a persona can allow.
+
+A call can be described in several messages: Vibe sends the command only when the call starts, and
+not with its permission request. Kimi first sends the input as text, a few letters at a time.
 """
 
 import json
@@ -22,6 +24,10 @@ TOOLS = {
     "fetch": "WebFetch",
 }
 """A persona's name for each kind of tool."""
+READING = ("Read", "Grep", "Glob", "LS")
+WRITING = ("Edit", "Write", "MultiEdit", "NotebookEdit")
+FETCHING = ("WebFetch", "WebSearch")
+_NAMES = frozenset(name.lower() for name in (*TOOLS.values(), *READING, *WRITING, *FETCHING))
 _COMMAND_KEYS = ("command", "cmd", "script", "command_line", "commandLine")
 _SHELL = re.compile(r"(?:\S*/)?(?:ba|z|da)?sh")
 
@@ -75,20 +81,21 @@ class AcpCall:
         """
         if self.command:
             return TOOLS["execute"]
-        return TOOLS.get(self._kind) or self._title.partition(" ")[0] or self._kind or "tool"
+        own = "" if self.claimed_tool.lower() in _NAMES else self.claimed_tool
+        return TOOLS.get(self._kind) or own or "tool"
+
+    @property
+    def claimed_tool(self) -> str:
+        """Return the tool's name in the call's title, which only a rule that forbids may trust."""
+        return self._title.partition(" ")[0] or self._kind
 
     @property
     def command(self) -> str:
         """Return the command of a shell call, if the agent named it as such."""
-        value = next((self._input[key] for key in _COMMAND_KEYS if key in self._input), "")
-        if isinstance(value, list):
-            words = [word for word in value if isinstance(word, str)]
-            match words:
-                # Codex wraps a command line in a shell.
-                case [shell, "-c" | "-lc", line] if _SHELL.fullmatch(shell):
-                    return line
-            return " ".join(words)
-        return _to_text(value)
+        values = [self._input[key] for key in _COMMAND_KEYS if key in self._input]
+        lines = list(dict.fromkeys(filter(None, map(_join_words, values))))
+        more = _join_words(self._input.get("args")) if lines else ""
+        return " ".join(filter(None, ("; ".join(lines), more)))
 
     @property
     def paths(self) -> NamedPaths:
@@ -115,6 +122,18 @@ class AcpCall:
         """Return the call as the bridge prints it, with long texts shortened."""
         arguments = {key: _shorten(value) for key, value in self.arguments.items()}
         return {"id": self.number, "tool": self.tool, "arguments": arguments}
+
+
+def _join_words(value: object) -> str:
+    """Return a command line, which may be a list of words."""
+    if not isinstance(value, list):
+        return _to_text(value)
+    words = [word for word in value if isinstance(word, str)]
+    match words:
+        # Codex wraps a command line in a shell.
+        case [shell, "-c" | "-lc", line] if _SHELL.fullmatch(shell):
+            return line
+    return " ".join(words)
 
 
 def _parse_input(text: str) -> dict[str, Any]:

@@ -42,7 +42,8 @@ from rekindle.documents.manifest import Permissions
 from rekindle.errors import UnenforceableError, UsageError
 from rekindle.formats import json_codec
 from rekindle.harnesses import ask_gate
-from rekindle.harnesses.acp import acp_exits, call_rules
+from rekindle.harnesses.acp import acp_exits
+from rekindle.harnesses.acp.acp_calls import FETCHING, READING, WRITING
 from rekindle.harnesses.acp.acp_presets import ANY, PRESETS, AcpPreset
 from rekindle.harnesses.untrusted_json import (
     describe_call,
@@ -62,7 +63,7 @@ TURN = "all input and output"
 _SESSION = re.compile(r"(?=[^0-9]*[0-9])[A-Za-z0-9][A-Za-z0-9_-]{7,63}\Z")
 _RULE = re.compile(r"(?P<tool>[A-Za-z]+)(?:\((?P<text>[^\x00-\x1f\x7f]*)\))?")
 _WHOLE = ("", "*", "**")
-_LIMITED = (ask_gate.SHELL, *call_rules.WRITING, *call_rules.FETCHING)
+_LIMITED = (ask_gate.SHELL, *WRITING, *FETCHING)
 """Tools about which every agent with `asks` asks."""
 
 
@@ -176,7 +177,7 @@ class AcpHarness:
     def _parse_denied(self, rules: list[str]) -> Iterator[list[str]]:
         for rule in filter(None, rules):
             tool, text = self._parse_rule(rule)
-            if tool in call_rules.READING:
+            if tool in READING:
                 raise UnenforceableError(
                     self._preset.title, rule, hint="agents do not ask before they read: remove it"
                 )
@@ -188,12 +189,12 @@ class AcpHarness:
         text = (match["text"] or "") if match else ""
         text = "" if text in _WHOLE else text.removesuffix("*").removesuffix(":").strip()
         is_part = bool(text) and (tool != ask_gate.SHELL or "*" in text)
-        if tool not in (*_LIMITED, *call_rules.READING) or is_part:
+        if tool not in (*_LIMITED, *READING) or is_part:
             raise UnenforceableError(
                 self._preset.title,
                 rule,
                 hint="list whole tools, or commands such as `Bash(git log:*)`: "
-                + ", ".join((*_LIMITED, *call_rules.READING)),
+                + ", ".join((*_LIMITED, *READING)),
             )
         return tool, text
 

@@ -12,13 +12,10 @@ import os
 import re
 from typing import Any, Literal
 
-from rekindle.harnesses.acp.acp_calls import AcpCall
+from rekindle.harnesses.acp.acp_calls import FETCHING, READING, WRITING, AcpCall
 from rekindle.hook.ask_rules import is_asked, is_named
 
 Decision = Literal["allow", "reject", "ask"]
-READING = ("Read", "Grep", "Glob", "LS")
-WRITING = ("Edit", "Write", "MultiEdit", "NotebookEdit")
-FETCHING = ("WebFetch", "WebSearch")
 _SEPARATE = re.compile(r"[;&|<>`\n\r$(){}\\]")
 """Characters with which a command can contain another one."""
 
@@ -39,7 +36,8 @@ def decide_call(rules: Rules, call: AcpCall) -> Decision:  # noqa: PLR0911 - one
     is_here = bool(files) and all(_is_inside(path, rules["folder"]) for path in paths)
     if is_writing and is_here and not is_protected and set(files) == {draft}:
         return "allow"
-    if (is_writing and is_protected) or _matches(rules["deny"], call):
+    may_write = is_writing or call.claimed_tool in WRITING
+    if (may_write and is_protected) or _matches(rules["deny"], call):
         return "reject"
     if _matches(rules["ask"], call):
         return "ask"
@@ -63,7 +61,8 @@ def list_names(tool: str) -> tuple[str, ...]:
 
 def _matches(rules: list[list[str]], call: AcpCall) -> bool:
     """Return whether a rule covers a call. Its text may be anywhere in the call's description."""
-    return any(is_asked(rules, name, call.texts) for name in list_names(call.tool))
+    names = {*list_names(call.tool), *list_names(call.claimed_tool)}
+    return any(is_asked(rules, name, call.texts) for name in names)
 
 
 def _allows(name: str, text: str, call: AcpCall) -> bool:

@@ -165,3 +165,42 @@ def test_the_draft_may_always_be_written_and_protected_files_never(rules, tmp_pa
     assert decide_call(rules, make_call("edit", rawInput=given)) == "allow"
     given = {"path": str(draft), "copy": str(inner)}
     assert decide_call(rules, make_call("edit", rawInput=given)) == "reject"
+
+
+@pytest.mark.parametrize(
+    ("title", "more"),
+    [
+        ("Read and empty the inbox", {"delete": True, "mailbox": "inbox"}),
+        ("Grep", {"argv": ["rm", "-rf", "x"]}),
+        ("Edit", {"file_path": "a", "shell": "rm -rf x"}),
+        ("Bash", {"argv": ["rm", "-rf", "x"]}),
+        ("WebFetch", {"upload": "a"}),
+    ],
+)
+@pytest.mark.parametrize("kind", ["other", "think", ""])
+def test_a_title_does_not_make_a_call_one_of_a_persona_s_tools(rules, kind, title, more):
+    """Titles are written by MCP servers and models, so only the kind names a tool."""
+    rules["allowed"] = [[name, ""] for name in ("Edit", "Bash", "WebFetch")]
+    call = make_call(kind, title=title, rawInput=more)
+    assert call.tool == "tool"
+    assert decide_call(rules, call) == "reject"
+    assert decide_call({**rules, "allowed": None}, call) == "ask"
+
+
+@pytest.mark.parametrize(("key", "decision"), [("deny", "reject"), ("ask", "ask")])
+def test_a_title_can_still_match_a_rule_that_forbids(rules, key, decision):
+    rules |= {"allowed": None, key: [["WebSearch", ""]]}
+    assert decide_call(rules, make_call("other", title="WebSearch cats")) == decision
+    rules |= {"protected": [f"{rules['folder']}/p"]}
+    protected = make_call("other", title="Edit", rawInput={"file_path": "p"})
+    assert decide_call(rules, protected) == "reject"
+
+
+@pytest.mark.parametrize(
+    "more", [{"args": ["&&", "rm", "x"]}, {"cmd": "rm x"}, {"script": ["rm", "x"]}]
+)
+def test_every_part_of_a_command_counts(rules, more):
+    rules["allowed"] = [["Bash", "npm test"]]
+    call = make_call("execute", rawInput={"command": "npm test", **more})
+    assert decide_call(rules, call) == "reject"
+    assert "rm x" in call.arguments["command"]
