@@ -17,7 +17,7 @@ import msgspec
 
 from rekindle.documents import events, manifest, manifest_edit
 from rekindle.documents.manifest import Manifest
-from rekindle.errors import DocumentError, ManifestError, RekindleError
+from rekindle.errors import DocumentError, RekindleError
 from rekindle.formats.identifiers import AGENT_NAME, SESSION_ID
 
 SCHEMA = 1
@@ -139,37 +139,18 @@ def parse(data: bytes, name: str) -> AgentExport:
 
 def render_settings(header: ExportHeader) -> str:
     """Return the exported settings as a part of a manifest."""
-    return _add_all("", header, header.personas).partition("version: 1\n")[2]
+    return add_settings("", header).partition("version: 1\n")[2]
 
 
 def read_settings(header: ExportHeader) -> Manifest:
     """Return a manifest that consists of the exported settings."""
-    return manifest.parse(_add_all("", header, header.personas))
+    return manifest.parse(add_settings("", header))
 
 
 def add_settings(text: str, header: ExportHeader) -> str:
-    """Add the exported settings to a manifest's text, unless it has the agent.
-
-    Raises:
-        ManifestError: The manifest has another persona with the same name.
-    """
-    known = manifest.parse(text) if text.strip() else Manifest(version=manifest.SCHEMA)
-    if header.agent in known.agents:
-        return text
-    own = read_settings(header).personas
-    for persona in own.keys() & known.personas.keys():
-        if own[persona] != known.personas[persona]:
-            raise ManifestError(
-                f"there is another persona {persona!r}, with other keys than the exported one",
-                hint="rename it there, or rename the agent's persona and export it again",
-            )
-    missing = {name: keys for name, keys in header.personas.items() if name not in known.personas}
-    return _add_all(text, header, missing)
-
-
-def _add_all(text: str, header: ExportHeader, personas: Mapping[str, dict[str, Any]]) -> str:
+    """Add the exported settings to a manifest's text, which must not have them yet."""
     text = manifest_edit.add_entry(text, "agents", header.agent, header.entry)
-    for name, keys in personas.items():
+    for name, keys in header.personas.items():
         text = manifest_edit.add_entry(text, "personas", name, keys, "Imported with the agent.")
     return text
 

@@ -49,7 +49,7 @@ def add_persona_entry(text: str, name: str, permissions: Permissions, words: str
 def add_entry(text: str, section: str, name: str, keys: Mapping[str, Any], words: str = "") -> str:
     """Add an agent or a persona with any keys to a manifest, which may be empty."""
     comment = f"  # {words}\n" if words else ""
-    entry = f"{comment}  {yaml_lines.quote_scalar(name)}:\n{_render_keys(keys, '    ')}"
+    entry = comment + _render_keys({name: keys}, "  ")
     return _add_entry(text if text.strip() else _START, section, name, entry)
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from rekindle.documents import agent_export, events, manifest
 from rekindle.documents.agent_export import ExportHeader
-from rekindle.errors import DocumentError, ManifestError
+from rekindle.errors import DocumentError
 
 HEADER = ExportHeader(
     agent="trades",
@@ -130,15 +130,3 @@ def test_any_text_arrives_in_a_manifest_and_changes_nothing_else(prompt, persona
 
 
 KNOWN = "version: 1\nagents:\n  other: {harness: x}\nnotify: []\n"
-
-
-def test_another_persona_of_the_same_name_is_refused():
-    """The same one is kept, and so is an agent that the manifest already has."""
-    header = msgspec.structs.replace(HEADER, personas={"a": {"model": "x"}})
-    added = agent_export.add_settings(KNOWN, header)
-    assert agent_export.add_settings(added, header) == added
-    other = msgspec.structs.replace(header, agent="second")
-    assert manifest.parse(agent_export.add_settings(added, other)).personas.keys() == {"a"}
-    other = msgspec.structs.replace(other, personas={"a": {"model": "y"}})
-    with pytest.raises(ManifestError, match="another persona 'a'"):
-        agent_export.add_settings(added, other)

@@ -20,6 +20,7 @@ from rekindle.cli.setup.initial_files import write_prompt, write_schema, write_s
 from rekindle.documents import agent_export
 from rekindle.errors import UsageError
 from rekindle.formats.identifiers import to_one_line
+from rekindle.policy.keeping.imported_personas import FittedSettings
 from rekindle.system.files import durable_files
 from rekindle.thresholds.keep_limits import EXPORT_BYTES
 from rekindle.thresholds.screens import SHORT_COMMIT_CHARACTERS
@@ -116,19 +117,32 @@ def import_command(file: Path, yes: bool, no_snapshot: bool, as_json: bool) -> N
     if as_json:
         snapshot = added.name if added else ""
         print_json(
-            {"agent": header.agent, "session": header.session, "snapshot": snapshot, "did": did}
+            {
+                "agent": header.agent,
+                "session": header.session,
+                "snapshot": snapshot,
+                "personas": dict(planned.settings.renamed) if planned.settings else {},
+                "did": did,
+            }
         )
-        return
+    else:
+        _print_import(planned, added, did)
+
+
+def _print_import(planned: PlannedImport, added: AddedSnapshot | None, did: Sequence[str]) -> None:
+    header = planned.export.header
     echo(f"✓ imported {header.agent}, exported from {to_one_line(header.folder)}")
-    if planned.is_entry_new:
+    if planned.settings:
         echo("✓ added it to rekindle.yaml")
+        for line in _explain_personas(planned.settings):
+            echo(f"· {line}")
     if header.session:
         echo(f"· its next launch continues the session {header.session}")
     for line in did:
         echo(f"✓ {line}")
     if added:
         _print_snapshot(added)
-    if planned.is_entry_new and header.omitted:
+    if planned.settings and header.omitted:
         echo(f"Next: set {_join(header.omitted)} below `env:` in rekindle.yaml.")
     if planned.undefined:
         echo(f"Next: define {_join(planned.undefined)} below `accounts:` in rekindle.yaml.")
@@ -155,14 +169,28 @@ def _confirm(planned: PlannedImport) -> None:
             hint="read the agent's keys with `head -2 FILE`, and repeat the command with --yes",
         )
     echo(f"{header.agent}, exported from {to_one_line(header.folder)}", err=True)
-    if planned.is_entry_new:
+    if planned.settings:
         echo("This is added to rekindle.yaml. Its keys may name programs to run:", err=True)
-        for line in agent_export.render_settings(header).splitlines():
+        for line in agent_export.render_settings(planned.settings.header).splitlines():
             echo(f"  {line}", err=True)
+        for line in _explain_personas(planned.settings):
+            echo(f"· {line}", err=True)
     else:
         echo("rekindle.yaml has this agent already. Its keys there stay as they are.", err=True)
     echo("The agent's log will count as yours, without its approvals and raised caps.", err=True)
     click.confirm("Import it?", default=False, abort=True, err=True)
+
+
+def _explain_personas(settings: FittedSettings) -> list[str]:
+    """Return a line for each persona of the file that has another name here, or is left out."""
+    renamed = [
+        f"its persona {to_one_line(old)} is called {to_one_line(new)} here, because other agents "
+        f"may use {to_one_line(old)}"
+        for old, new in settings.renamed.items()
+    ]
+    if settings.unused:
+        renamed.append(f"not added, because the agent does not use it: {_join(settings.unused)}")
+    return renamed
 
 
 def _join(names: Sequence[str]) -> str:

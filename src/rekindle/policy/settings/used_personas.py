@@ -35,8 +35,8 @@ def find_worker_personas(entry: AgentEntry) -> set[str]:
 def find_agent_personas(entry: AgentEntry) -> set[str]:
     """Return the personas of an agent, which no other agent needs to have."""
     own = find_worker_personas(entry) - {SUMMARIZER_PERSONA}
-    others = {entry.review, *(item.persona for item in entry.harnesses or ())}
-    return own | {name for name in others if name}
+    listed = {item.persona or AgentDefaults().persona for item in entry.harnesses or ()}
+    return own | listed | ({entry.review} if entry.review else set())
 
 
 def find_all_personas(manifest: Manifest) -> set[str]:

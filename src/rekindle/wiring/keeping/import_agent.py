@@ -15,24 +15,23 @@ import msgspec
 
 from rekindle import config
 from rekindle.config import Project
-from rekindle.documents import agent_export, events, manifest
+from rekindle.documents import events
 from rekindle.documents.agent_export import (
     AGENT_PREFIX,
     DRAFT_PART,
     SESSION_PREFIX,
     SNAPSHOT_PART,
     AgentExport,
-    ExportHeader,
 )
-from rekindle.documents.manifest import MANIFEST_FILE, AgentEntry, Manifest
+from rekindle.documents.manifest import MANIFEST_FILE, AgentEntry
 from rekindle.errors import DocumentError, ManifestError, NewerSchemaError, OwnershipError
 from rekindle.harnesses.session_files import SESSION_FILES
 from rekindle.plugins import ALIASES
+from rekindle.policy.keeping.imported_personas import FittedSettings, add_agent, fit_settings
 from rekindle.policy.keeping.imported_state import drop_decisions
 from rekindle.policy.projection.fold import fold_events
 from rekindle.policy.projection.projection import Projection
 from rekindle.policy.redact.redaction import Redaction
-from rekindle.policy.settings.used_personas import find_agent_personas, find_all_personas
 from rekindle.stores.files import FileStore
 from rekindle.stores.folders.agent_folder import AgentFolder, RekindleFolder
 from rekindle.stores.folders.private_files import find_private_project
@@ -76,8 +75,8 @@ class PlannedImport(msgspec.Struct, frozen=True):
     folder: Path
     export: AgentExport
     stamp: bytes
-    is_entry_new: bool
-    """Whether the agent will be added to the manifest."""
+    settings: FittedSettings | None
+    """What will be added to the manifest; None if it has the agent."""
     undefined: tuple[str, ...]
     """Accounts of the agent that the manifest does not define."""
     work: Path
@@ -102,12 +101,9 @@ def plan_import(
     _refuse_existing(_find_folder(folder, header.agent), stamp)
     has_manifest = durable_files.path_exists(folder / MANIFEST_FILE)
     before = config.read_manifest_text(folder) if has_manifest else ""
-    after = agent_export.add_settings(before, header)
-    project = config.make_project(folder, after)
+    project = config.make_project(folder, add_agent(before, header))
     entry = project.manifest.agents[header.agent]
     _check_log(export)
-    if before != after:
-        _refuse_personas(before, entry, header)
     _require_harnesses(header.agent, entry)
     work = find_agent_dir(project, header.agent)
     has_files = with_files and header.snapshot is not None
@@ -115,7 +111,7 @@ def plan_import(
         folder,
         export,
         stamp,
-        is_entry_new=before != after,
+        settings=fit_settings(before, header),
         undefined=tuple(
             name for name in entry.accounts or () if name not in project.manifest.accounts
         ),
@@ -139,7 +135,7 @@ def import_agent(planned: PlannedImport) -> AddedSnapshot | None:
     RekindleFolder(folder, find_private_project(folder)).make()
     if not agent.exists():
         _write_folder(agent, planned.export, planned.stamp)
-    config.rewrite_manifest(folder, lambda text: agent_export.add_settings(text, header))
+    config.rewrite_manifest(folder, lambda text: add_agent(text, header))
     project = config.load_project(folder)
     store = open_store(project)
     _seal(store, agent)
@@ -173,23 +169,6 @@ def _check_log(export: AgentExport) -> None:
     except (msgspec.MsgspecError, ValueError, OverflowError) as error:
         reason = f"has an invalid log ({error})"
         raise DocumentError(f"agent {export.header.agent}", reason, hint=_AGAIN) from error
-
-
-def _refuse_personas(before: str, entry: AgentEntry, header: ExportHeader) -> None:
-    """Refuse a persona that would change what other agents may do.
-
-    Raises:
-        ManifestError: An agent or pipeline of the manifest would use an added persona.
-    """
-    known = manifest.parse(before) if before.strip() else Manifest(version=manifest.SCHEMA)
-    added = header.personas.keys() - known.personas.keys()
-    others = find_all_personas(known)
-    for persona in sorted(added):
-        if persona in others or persona not in find_agent_personas(entry):
-            raise ManifestError(
-                f"the persona {persona!r} of the exported agent would change other agents here",
-                hint=f"add {persona!r} to `personas:` yourself, or rename it and export again",
-            )
 
 
 def _find_folder(folder: Path, name: str) -> AgentFolder:

@@ -133,16 +133,39 @@ def test_all_keys_of_the_agent_and_its_personas_arrive(rekindle):
     assert after.agents["trades"] == expected
 
 
-def test_another_persona_with_the_same_name_is_refused(rekindle):
-    """Its permissions would silently replace those of the agent."""
+def test_another_persona_with_the_same_name_stays_as_it_is(rekindle):
+    """Its permissions would silently replace those of the agent, which gets its own persona."""
     export(rekindle, LIMITED)
     Path("../there").mkdir()
     known = "version: 1\npersonas:\n  careful:\n    permissions: {allowed_tools: [Bash]}\n"
     Path("../there/rekindle.yaml").write_text(known)
     code, said = rekindle("there", "import", "../trades.rekindle", "--yes")
-    assert code == 3
-    assert "another persona 'careful'" in said
-    assert read_tree(Path()) == {"rekindle.yaml": known.encode()}
+    assert code == 0, said
+    assert "its persona careful is called trades-careful here" in said
+    after, before = parse(Path("rekindle.yaml").read_text()), parse(LIMITED)
+    assert after.personas["careful"] == parse(known).personas["careful"]
+    assert after.personas["trades-careful"] == before.personas["careful"]
+    entry = after.agents["trades"]
+    assert {entry.persona, *(item.persona for item in entry.harnesses)} == {"trades-careful"}
+
+
+def test_the_default_persona_of_an_agent_is_not_that_of_other_agents(rekindle, tmp_path):
+    """Neither does the import add one for them, nor does it use theirs."""
+    allowed = "personas:\n  default:\n    permissions: {allowed_tools: [Bash, Write]}\n"
+    export(rekindle, PLAIN + allowed)
+    other = PLAIN.replace("trades", "other")
+    denied = allowed.replace("Bash, Write", "Read")
+    for folder, text in (("one", other), ("two", other + denied)):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "rekindle.yaml").write_text(text)
+        code, said = rekindle(folder, "import", "../trades.rekindle", "--yes")
+        assert code == 0, said
+        assert "its persona default is called trades-default here" in said
+        after = parse(Path("rekindle.yaml").read_text())
+        assert after.personas.get("default") == parse(text).personas.get("default")
+        assert after.agents["other"] == parse(text).agents["other"]
+        assert after.agents["trades"].persona == "trades-default"
+        assert after.personas["trades-default"] == parse(PLAIN + allowed).personas["default"]
 
 
 SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"

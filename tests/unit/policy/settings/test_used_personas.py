@@ -67,10 +67,12 @@ version: 1
 agents:
   one: {harness: [codex, {use: claude-code, persona: second}], persona: first, review: critic}
   two: {harness: codex}
+  three: {harness: [{use: codex, persona: third}, claude-code]}
 pipelines: {ship: {steps: [{id: all, prompt: Write., persona: writer}]}}
 """
     read = manifest.parse(text)
     assert find_agent_personas(read.agents["one"]) == {"first", "second", "critic"}
     assert find_agent_personas(read.agents["two"]) == {"default"}
-    others = {"first", "second", "critic", "default", "writer", "summarizer"}
+    assert find_agent_personas(read.agents["three"]) == {"third", "default"}
+    others = {"first", "second", "third", "critic", "default", "writer", "summarizer"}
     assert find_all_personas(read) == others
