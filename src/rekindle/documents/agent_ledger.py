@@ -25,6 +25,8 @@ class AgentLedger(msgspec.Struct, frozen=True):
     priority: Priority = "normal"
     asked_at: datetime | None = None
     """When the agent last worked or wanted to work; None if its supervisor has ended."""
+    process: str = ""
+    """Identity of the supervisor, which may have been killed since."""
     is_working: bool = False
     """Whether one of the agent's launches used the account at that time."""
     waits: bool = False

@@ -28,7 +28,7 @@ from rekindle.policy.routes.list_routes import list_routes
 from rekindle.policy.supervision.budget import RunSpending
 from rekindle.stores.folders.quota_files import AccountFiles, list_ledgers
 from rekindle.system import clock
-from rekindle.thresholds.quota_limits import LEDGER_DAYS, LEDGER_SECONDS
+from rekindle.thresholds.quota_limits import LEDGER_DAYS, LEDGER_SECONDS, WORKING_SECONDS
 from rekindle.wiring.agent_routes import find_routes, select_account, with_route
 from rekindle.wiring.open_store import HARNESSES
 
@@ -82,9 +82,12 @@ class AgentQuota:
         self._write(account, ledger, asked_at=now, is_working=is_working, waits=False)
 
     def _write(self, account: AccountFiles, ledger: AgentLedger, **changes: Any) -> None:
+        from rekindle.system.processes import launch_processes  # noqa: PLC0415 - slows down `status`
+
         if account.name not in self._written:
             account.prune(clock.read_clock() - timedelta(days=LEDGER_DAYS))
-        ledger = msgspec.structs.replace(ledger, **changes)
+        process = launch_processes.identify_self()
+        ledger = msgspec.structs.replace(ledger, process=process, **changes)
         self._written[account.name] = (account, ledger)
         account.write_ledger(ledger)
 
@@ -143,7 +146,7 @@ class AgentQuota:
         own = account.read_ledger(self._default)
         name = (own.project, own.agent)
         others = [each for each in account.read_ledgers() if (each.project, each.agent) != name]
-        return own, others
+        return own, [_drop_lost_share(each) for each in others]
 
     def find_account(self, route: Route) -> AccountFiles:
         """Return the files of a route's account."""
@@ -162,6 +165,17 @@ class AgentQuota:
     def _find_account_keys(self, route: Route) -> QuotaKeys:
         account = self._project.manifest.accounts.get(route.account)
         return (account.quota if account else None) or QuotaKeys()
+
+
+def _drop_lost_share(ledger: AgentLedger) -> AgentLedger:
+    """Return a ledger without its share if the supervisor was killed and not restarted soon."""
+    from rekindle.system.processes import launch_processes  # noqa: PLC0415 - slows down `status`
+
+    recent = clock.read_clock() - timedelta(seconds=WORKING_SECONDS)
+    if not ledger.asked_at or ledger.asked_at >= recent:
+        return ledger
+    is_alive = launch_processes.is_alive(ledger.process)
+    return ledger if is_alive else msgspec.structs.replace(ledger, asked_at=None)
 
 
 def list_accounts(project: Project, names: Sequence[str]) -> dict[str, tuple[Route, AccountFiles]]:

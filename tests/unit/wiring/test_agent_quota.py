@@ -1,5 +1,6 @@
 """An account is a CLI with one configuration folder, which the agent's variables name."""
 
+import subprocess
 from datetime import timedelta
 
 import pytest
@@ -10,6 +11,8 @@ from rekindle.documents.launches.route import Route
 from rekindle.policy.supervision.budget import RunSpending
 from rekindle.system import clock as system_clock
 from rekindle.system.files import user_folder
+from rekindle.system.processes import launch_processes
+from rekindle.thresholds.quota_limits import WORKING_SECONDS
 from rekindle.wiring.agent_quota import AgentQuota, find_config_folder
 
 ROUTE = Route("codex")
@@ -216,6 +219,36 @@ def test_an_agent_does_not_wait_for_agents_that_have_ended(quota, clock):
     clock.forward(seconds=120)
     spend(other, 1.1)
     assert one.find_hold(ROUTE) is not None
+
+
+def test_a_supervisor_that_was_killed_loses_its_share(quota, clock, monkeypatch):
+    """A supervisor that is only idle keeps it."""
+    keys = "quota: {reserve: 20%}\n"
+    one, other = quota("b", keys), quota("c", keys)
+    spend(one, 9.0)
+    supervisor = subprocess.Popen(["sleep", "600"])
+    try:
+        process = launch_processes.identify(supervisor.pid)
+        monkeypatch.setattr(launch_processes, "identify_self", lambda: process)
+        spend(other, 1.0)
+        one.note_quota(ROUTE, week(clock, 77.0))
+        clock.forward(seconds=WORKING_SECONDS + 1)
+        assert "other agents" in one.find_stop(ROUTE).words
+    finally:
+        supervisor.kill()
+        supervisor.wait()
+    assert one.find_stop(ROUTE) is one.find_hold(ROUTE) is None
+    assert other.find_account(ROUTE).read_ledgers()[1].hours
+
+
+def test_the_share_of_a_killed_supervisor_is_kept_while_it_is_restarted(quota, clock, monkeypatch):
+    keys = "quota: {reserve: 20%}\n"
+    one, other = quota("b", keys), quota("c", keys)
+    spend(one, 9.0)
+    monkeypatch.setattr(launch_processes, "identify_self", lambda: "1.0.gone.0")
+    spend(other, 1.0)
+    one.note_quota(ROUTE, week(clock, 77.0))
+    assert "other agents" in one.find_stop(ROUTE).words
 
 
 def test_an_accepted_change_of_an_account_applies_at_once(quota, clock, tmp_path):
