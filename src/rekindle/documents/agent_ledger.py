@@ -25,12 +25,12 @@ class AgentLedger(msgspec.Struct, frozen=True):
     priority: Priority = "normal"
     asked_at: datetime | None = None
     """When the agent last worked or wanted to work; None if its supervisor has ended."""
-    process: str = ""
-    """Identity of the supervisor, which may have been killed since."""
     is_working: bool = False
     """Whether one of the agent's launches used the account at that time."""
     waits: bool = False
     """Whether the agent waits only because other agents go first."""
+    process: str = ""
+    """Identity of the supervisor, which may have been killed since."""
     run: str = ""
     """The run that `run_usd` and `run_tokens` belong to, as named by its projection."""
     run_usd: float = 0.0

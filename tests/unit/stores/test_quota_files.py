@@ -7,7 +7,7 @@ import pytest
 from rekindle.documents.agent_ledger import AgentLedger, HourSpending
 from rekindle.documents.launches.quota_windows import QuotaReport, QuotaWindow
 from rekindle.stores.folders.quota_files import AccountFiles, list_ledgers
-from rekindle.system.files import user_folder
+from rekindle.system.files import durable_files, user_folder
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 SHORT = QuotaWindow("5 hours", 40.0, NOW + timedelta(hours=3), 300)
@@ -72,6 +72,20 @@ def test_a_damaged_ledger_counts_as_missing():
     path.write_bytes(b"{")
     assert account.read_ledgers() == list_ledgers() == []
     assert account.read_ledger(AgentLedger("/p", "y")) == AgentLedger("/p", "y")
+
+
+def test_only_ledgers_that_have_changed_are_read_again(monkeypatch):
+    account, read, paths = AccountFiles("codex", "/a"), durable_files.read_bytes, []
+    monkeypatch.setattr(
+        durable_files, "read_bytes", lambda path: paths.append(path.name[0]) or read(path)
+    )
+    for _ in range(2):
+        for name in "xy":
+            account.write_ledger(AgentLedger("/p", name))
+        assert len(account.read_ledgers()) == len(account.read_ledgers()) == 2
+    account.write_ledger(AgentLedger("/p", "x", hours={5: HourSpending(1.0)}))
+    assert [len(each.hours) for each in list_ledgers()] == [1, 0]
+    assert paths == [*"xyxyx"]
 
 
 def test_numbers_that_have_reset_are_not_stored():

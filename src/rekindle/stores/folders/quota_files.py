@@ -22,12 +22,14 @@ from rekindle.documents.launches.quota_windows import QuotaReport
 from rekindle.errors import StoreError
 from rekindle.formats import json_codec
 from rekindle.policy.quota.account_windows import add_windows, has_changed
-from rekindle.system.files import durable_files, user_folder
+from rekindle.system.files import durable_files, file_status, user_folder
 
 _FOLDER = "quota"
 _WINDOWS = "windows.json"
 _AGENTS = "agents"
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
+_ledgers: dict[Path, tuple[object, AgentLedger | None]] = {}
+"""Ledgers as last read, with their file's stamp. Supervisors read all of them every two seconds."""
 
 
 class AccountFiles:
@@ -105,9 +107,13 @@ def _read_folder(folder: Path) -> list[AgentLedger]:
 
 
 def _read_ledger(path: Path) -> AgentLedger | None:
-    with suppress(msgspec.MsgspecError, UnicodeError):
-        return msgspec.json.decode(durable_files.read_bytes(path) or b"", type=AgentLedger)
-    return None
+    stamp = file_status.make_file_stamp(path)
+    if path not in _ledgers or _ledgers[path][0] != stamp:
+        ledger = None
+        with suppress(msgspec.MsgspecError, UnicodeError):
+            ledger = msgspec.json.decode(durable_files.read_bytes(path) or b"", type=AgentLedger)
+        _ledgers[path] = (stamp, ledger)
+    return _ledgers[path][1]
 
 
 def _list_names(folder: Path) -> list[str]:
