@@ -244,9 +244,9 @@ class SimulatedAccount:
         A hold within a cycle stops the launch, so the agent then waits as before a new one.
         """
         ledgers = [each.ledger for each in self._workers]
-        hold = find_reserve_hold(self._stored, RESERVE, ledgers, self._now)
-        waits = False
         others = [each for each in ledgers if each is not worker.ledger]
+        hold = find_reserve_hold(self._stored, RESERVE, others, self._now)
+        waits = False
         if hold is None:
             hold = find_last_part_hold(self._stored, RESERVE, worker.ledger, others, self._now)
         if hold is None and not worker.turns_left:

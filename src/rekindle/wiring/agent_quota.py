@@ -131,7 +131,7 @@ class AgentQuota:
         reserve = self._find_reserve(route)
         if reserve is not None:
             windows, (own, others) = account.read_windows().windows, self._read_ledgers(account)
-            holds.append(find_reserve_hold(windows, reserve, [own, *others], now))
+            holds.append(find_reserve_hold(windows, reserve, others, now))
             holds.append(find_last_part_hold(windows, reserve, own, others, now))
         if keys.has_caps or project.has_caps:
             local = now.astimezone(clock.find_zone())

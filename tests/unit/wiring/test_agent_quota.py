@@ -12,7 +12,7 @@ from rekindle.policy.supervision.budget import RunSpending
 from rekindle.system import clock as system_clock
 from rekindle.system.files import user_folder
 from rekindle.system.processes import launch_processes
-from rekindle.thresholds.quota_limits import WORKING_SECONDS
+from rekindle.thresholds.quota_limits import TURN_PERCENT, WORKING_SECONDS
 from rekindle.wiring.agent_quota import AgentQuota, find_config_folder
 
 ROUTE = Route("codex")
@@ -103,6 +103,13 @@ def test_an_agent_is_held_at_the_reserve(quota, clock):
     paced.note_quota(ROUTE, week(clock, 81.0))
     assert paced.find_hold(ROUTE).until == clock() + timedelta(days=3)
     assert paced.find_stop(ROUTE).words.startswith("7 days 81 % used")
+
+
+def test_a_launch_that_would_have_to_stop_at_once_does_not_start(quota, clock):
+    """Its first turn needs room above the reserve, as those of the agents that work."""
+    agent = quota("b", "quota: {reserve: 20%}\n")
+    agent.note_quota(ROUTE, week(clock, 80.0 - TURN_PERCENT))
+    assert agent.find_hold(ROUTE) is not None
 
 
 def test_without_a_quota_nothing_is_held_or_written(quota, clock, tmp_path):

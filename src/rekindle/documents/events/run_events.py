@@ -141,6 +141,8 @@ class LaunchEnded(Event, frozen=True, kw_only=True, tag="launch.ended"):
     """The CLI's message about when a usage limit resets; empty for other exits."""
     resets_at: int | None = None
     """When a usage limit resets, in seconds since 1970; None if unknown."""
+    is_held: bool = False
+    """Whether Rekindle ended the process because the rest of the quota is not for it."""
     code: int | None = None
     """Exit code, or None if unknown. A negative number is a signal."""
     refused: int = 0

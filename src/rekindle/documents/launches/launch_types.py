@@ -398,3 +398,5 @@ class LaunchExit(msgspec.Struct, frozen=True):
     """The CLI's message about when a usage limit resets; empty for other exits."""
     resets_at: int | None = None
     """When a usage limit resets, in seconds since 1970, if the CLI reports it as a number."""
+    is_held: bool = False
+    """Whether Rekindle stopped the process because the rest of the quota is not for it."""

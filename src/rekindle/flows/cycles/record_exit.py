@@ -101,6 +101,7 @@ class ExitRecorder:
             words=exited.words,
             hint=exited.hint,
             resets_at=_find_reset_time(exited, now),
+            is_held=exited.is_held,
             code=launch.code,
             refused=len(refused.missing) + len(refused.denied),
             swept=swept.processes,

@@ -63,7 +63,7 @@ class QuotaWatch:
                 # If the supervisor asks again before each launch, it may go on before that time.
                 until = self._ports.clock() if self._ports.rechecks_quota else hold.until
                 resets_at = int(until.timestamp()) + 1
-                self.exit = LaunchExit("limit", hold.words, resets_at=resets_at)
+                self.exit = LaunchExit("limit", hold.words, resets_at=resets_at, is_held=True)
         return self.exit is not None
 
     def _is_lifted(self) -> bool:

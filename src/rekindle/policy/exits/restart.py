@@ -173,8 +173,9 @@ def _find_limit_end(
     is twice as long as the one before.
     """
     limits_in_a_row = 0
+    is_held = launches[-1].is_held
     for launch in reversed(launches):
-        if launch.exit != "limit":
+        if launch.exit != "limit" or launch.is_held != is_held:
             break
         limits_in_a_row += 1
     probe = timedelta(seconds=compute_probe_pause(limits_in_a_row - 1))
@@ -183,7 +184,7 @@ def _find_limit_end(
         return ended + probe
     reset_time = datetime.fromtimestamp(reported, UTC)
     # The reported time has passed, but the limit still applies, so the report is unreliable.
-    if reset_time <= ended and limits_in_a_row > 1:
+    if reset_time <= ended and limits_in_a_row > 1 and not is_held:
         return ended + probe
     pause = compute_backoff(limits, limits_in_a_row - 2) if limits_in_a_row > 1 else 0.0
     return max(reset_time, ended + timedelta(seconds=pause))

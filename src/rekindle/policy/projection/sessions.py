@@ -67,6 +67,7 @@ class LaunchRecord(msgspec.Struct, frozen=True):
     opened: bool = False
     words: str = ""
     resets_at: int | None = None
+    is_held: bool = False
     seconds: float = 0.0
     ended_seq: int = 0
     swept: tuple[str, ...] = ()
@@ -173,6 +174,7 @@ def record_launch_end(attempts: dict[str, LaunchRecord], event: events.LaunchEnd
         opened=event.opened,
         words=event.words,
         resets_at=event.resets_at,
+        is_held=event.is_held,
         seconds=event.seconds,
         ended_seq=event.seq,
         run_usd=event.run_usd,

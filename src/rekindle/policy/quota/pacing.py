@@ -44,16 +44,17 @@ class QuotaHold(msgspec.Struct, frozen=True):
 
 
 def find_reserve_hold(
-    windows: Sequence[QuotaWindow], reserve: float, agents: Sequence[AgentLedger], now: datetime
+    windows: Sequence[QuotaWindow], reserve: float, others: Sequence[AgentLedger], now: datetime
 ) -> QuotaHold | None:
     """Return the hold of a window that agents have used up to its reserve, or None.
 
-    Agents that work at the moment finish their turn, so the line is lower if there are many.
+    The agent and the others that work at the moment finish their turn, so the line is lower if
+    there are many.
     """
     used = max((each.used_percent for each in windows if _is_paced(each, now)), default=0.0)
-    if used < find_budget(reserve, len(agents)):
+    if used < find_budget(reserve, 1 + len(others)):
         return None
-    line = find_budget(reserve, sum(_is_working(agent, now) for agent in agents))
+    line = find_budget(reserve, 1 + sum(_is_working(each, now) for each in others))
     full = [
         QuotaHold(window.resets_at, f"{window.name} {window.used_percent:.0f} % used")
         for window in windows

@@ -59,6 +59,7 @@ def test_a_supervisor_that_asks_again_may_go_on_earlier(watch, rechecks, until):
     meter = SimpleNamespace(spent=RunSpending)
     assert stopped.must_stop("run", meter)
     assert (stopped.exit.kind, stopped.exit.words) == ("limit", HOLD.words)
+    assert stopped.exit.is_held
     assert stopped.exit.resets_at == int(until.timestamp()) + 1
 
 

@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
+import msgspec
 import pytest
 
 from rekindle.formats.validation import Duration
@@ -107,6 +108,18 @@ def test_a_reset_in_the_past_is_believed_once():
     past = int(NOW.timestamp()) - 60
     assert pause(row("limit", resets_at=past)) is None
     assert pause(row("limit", "limit", resets_at=past)) == 1800
+
+
+def test_stops_for_the_reserve_of_a_quota_are_not_refusals():
+    """The supervisor knows the reset, and waits only a little if it stops many launches."""
+    past, later = (int((NOW + timedelta(hours=hours)).timestamp()) for hours in (-1, 3))
+    held = [
+        msgspec.structs.replace(launch, is_held=True)
+        for launch in row(*["limit"] * 9, resets_at=past)
+    ]
+    assert [pause(held[:times]) for times in (1, 2, 3, 9)] == [None, 10, 20, 300]
+    assert pause([*held[:2], msgspec.structs.replace(held[2], resets_at=later)]) == 3 * 3600
+    assert pause([*held, *row("limit")]) == 900
 
 
 def test_a_limit_need_not_be_waited_for():

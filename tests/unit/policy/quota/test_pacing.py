@@ -43,19 +43,19 @@ def test_agents_stop_at_the_reserve_until_the_reset():
 
 
 def test_below_the_reserve_agents_work():
-    assert find_reserve_hold([window(79.9)], 20.0, [], NOW) is None
+    assert find_reserve_hold([window(79.4)], 20.0, [], NOW) is None
 
 
 def test_each_working_agent_can_finish_its_turn():
     working = [agent(str(number), working=True) for number in range(8)]
-    line = 80.0 - 8 * TURN_PERCENT
+    line = 80.0 - 9 * TURN_PERCENT
     assert find_reserve_hold([window(line)], 20.0, working, NOW)
     assert find_reserve_hold([window(line - 0.1)], 20.0, working, NOW) is None
 
 
 def test_an_agent_that_died_does_not_lower_the_line():
     gone = [agent("a", working=True, asked=NOW - timedelta(days=1))]
-    assert find_reserve_hold([window(79.9)], 20.0, gone, NOW) is None
+    assert find_reserve_hold([window(79.4)], 20.0, gone, NOW) is None
 
 
 @pytest.mark.parametrize(
