@@ -380,9 +380,8 @@ class ProcessVitals(msgspec.Struct, frozen=True, kw_only=True):
     tools: int
     """Number of other processes that have the launch's mark or descend from its process."""
     tools_cpu_seconds: float
-    """CPU time of the other processes in seconds. If the system counts them, this includes
-    processes that have ended and were waited for. The number drops if a process ends and the launch
-    has not waited for it.
+    """CPU time of the other processes in seconds, if the system counts it with that of processes
+    that ended and were waited for. It drops if a process ends without a wait.
     """
     moved_bytes: int = 0
     """Number of bytes that the launch's own process has read and written; 0 if not counted."""
@@ -398,5 +397,4 @@ class LaunchExit(msgspec.Struct, frozen=True):
     """The CLI's message about when a usage limit resets; empty for other exits."""
     resets_at: int | None = None
     """When a usage limit resets, in seconds since 1970, if the CLI reports it as a number."""
-    is_held: bool = False
-    """Whether Rekindle stopped the process because the rest of the quota is not for it."""
+    is_held: bool = False  # Rekindle stopped it, because the rest of the quota is not for it
