@@ -229,4 +229,5 @@ def test_a_session_ends_with_the_server(ui, visit):
     page.evaluate("localStorage.setItem('rekindle.session', 'of an earlier server')")
     page.goto(f"{ui.origin}/a/shop/trades")
     page.wait_for_selector("h1:text('This page needs a new link')")
+    page.wait_for_load_state()
     assert "Ten or a hundred" not in page.content()
