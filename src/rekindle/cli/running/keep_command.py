@@ -1,6 +1,7 @@
 """`rekindle keep`: continue a session that a person started, and keep it alive."""
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -12,15 +13,23 @@ from rekindle.cli.options import Number, choose_named, find_current_folder, prin
 from rekindle.cli.output import echo
 from rekindle.cli.running.run_command import run
 from rekindle.cli.running.up_command import up
-from rekindle.cli.setup.init_command import add_agent
+from rekindle.cli.setup.init_command import add_agent, render_may
 from rekindle.cli.setup.initial_files import write_prompt, write_schema, write_summarizer
 from rekindle.cli.trust_prompt import ensure_trust, print_changes, trust_option
+from rekindle.documents.manifest import MANIFEST_FILE
 from rekindle.errors import NotFoundError, OwnershipError, SupervisedError, UsageError
 from rekindle.formats.counts import render_count
 from rekindle.formats.identifiers import make_agent_name, require_agent_name, to_one_line
 from rekindle.policy.keeping.session_state import SessionState
 from rekindle.policy.redact.redaction import Redaction
-from rekindle.policy.setup.permissions import PERMISSION_LEVELS, PermissionLevel
+from rekindle.policy.settings.runtime_settings import AgentDefaults
+from rekindle.policy.setup.permissions import (
+    DEFAULT_LEVEL,
+    PERMISSION_LEVELS,
+    PermissionLevel,
+    explain_level,
+    list_narrower,
+)
 from rekindle.stores.folders.agent_folder import RekindleFolder
 from rekindle.system.processes import cli_processes
 from rekindle.thresholds.keep_limits import KEEP_TASK_CHARACTERS, SESSIONS_LISTED
@@ -96,7 +105,7 @@ def keep(
         return now.get(found.session) or msgspec.structs.replace(found, processes=None)
 
     _refuse_caller(found)
-    _describe(found, state, name)
+    _describe(found, state, name, _explain_permissions(folder, name, found.harness, tools))
     if not yes:
         _confirm(found, wait=wait, now=now)
     if wait and found.is_running:
@@ -172,9 +181,15 @@ def _choose_session(
 
 
 def _describe_process(found: FoundSession) -> str:
+    if not found.is_running and found.doubtful:
+        return f"perhaps running (process {_list_pids(found.doubtful)})"
     if not found.is_running:
         return "not running"
     return f"process {', '.join(map(str, found.pids))}" if found.pids else "in the background"
+
+
+def _list_pids(processes: Sequence[tuple[int, int]]) -> str:
+    return ", ".join(str(pid) for pid, _ in processes)
 
 
 def _quote(found: FoundSession) -> str:
@@ -236,22 +251,51 @@ def _refuse_caller(found: FoundSession) -> None:
             hint=f"run `rekindle keep {found.session}` in another terminal",
         )
     if not found.is_running and found.doubtful:
-        pids = ", ".join(str(pid) for pid, _ in found.doubtful)
         raise OwnershipError(
-            f"{found.harness} is running in this folder (process {pids}), and it is not clear in "
-            "which session",
+            f"{found.harness} is running in this folder (process {_list_pids(found.doubtful)}), "
+            "and it is not clear in which session",
             hint=f"close it yourself, then run `rekindle keep {found.session}` again",
         )
 
 
-def _describe(found: FoundSession, state: SessionState, name: str) -> None:
+def _describe(
+    found: FoundSession, state: SessionState, name: str, permissions: Sequence[str]
+) -> None:
     echo(f"{found.harness} session {found.session}, {_describe_process(found)}")
     echo(f"  {render_count(state.prompts, 'prompt')}, the first one: {_quote(found)}")
     if found.is_running and state.call:
         echo(f"  it is in a tool call: {to_one_line(Redaction().text(state.call), 60)}")
     elif found.is_running and state.is_working:
         echo("  it is working")
-    echo(f"  it will belong to the agent {name}")
+    for line in (f"it will belong to the agent {name}", *permissions):
+        echo(f"  {line}")
+
+
+def _explain_permissions(
+    folder: Path, name: str, harness: str, tools: PermissionLevel | None
+) -> list[str]:
+    """Return lines that tell what the agent may do, because calls are no longer confirmed.
+
+    Raises:
+        UsageError: --tools is given for an agent that has its permissions already.
+    """
+    begin = "from then on, calls run without your approval"
+    if name not in config.list_agents(folder):
+        level = tools or DEFAULT_LEVEL
+        words = [f"{begin}: the agent may {render_may(explain_level(level, harness))}"]
+        if narrower := list_narrower(level, harness):
+            words.append(f"to permit less, use {' or '.join(narrower)}")
+        return words
+    if tools:
+        raise UsageError(
+            f"--tools is for a new agent, and {name} is in {MANIFEST_FILE} already",
+            hint=f"change its persona in {MANIFEST_FILE}",
+        )
+    manifest = config.load_project(folder).manifest
+    persona = manifest.agents[name].persona or AgentDefaults().persona
+    if persona not in manifest.personas:
+        return [f"{begin}, if {harness}'s own settings permit them"]
+    return [f"{begin}, if the persona {to_one_line(persona)} in {MANIFEST_FILE} permits them"]
 
 
 def _confirm(found: FoundSession, *, wait: bool, now: bool) -> None:

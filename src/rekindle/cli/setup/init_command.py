@@ -349,11 +349,12 @@ def _write_manifest(
         else f"wrote {manifest.MANIFEST_FILE}"
     ]
     if permissions:
-        did.append(f"it may {_render_may(words)}: to change that, edit the persona {persona} there")
+        did.append(f"it may {render_may(words)}: to change that, edit the persona {persona} there")
     return did
 
 
-def _render_may(words: str) -> str:
+def render_may(words: str) -> str:
+    """Return what a level permits, as the end of "it may"."""
     return "only read" if words == PERMISSION_LEVELS["read"].words else words
 
 

@@ -76,6 +76,17 @@ def explain_level(level: PermissionLevel, harness: str) -> str:
     return PERMISSION_LEVELS[level].words
 
 
+def list_narrower(level: PermissionLevel, harness: str) -> list[str]:
+    """Return the options that permit less than a level, with what they permit."""
+    given = make_permissions(level, harness)
+    below = list(PERMISSION_LEVELS)[: list(PERMISSION_LEVELS).index(level)]
+    return [
+        f"--tools {name} ({explain_level(name, harness)})"
+        for name in reversed(below)
+        if make_permissions(name, harness) != given
+    ]
+
+
 def explain_rest(level: PermissionLevel, harness: str) -> str:
     """Describe in one sentence what happens to tools that a level does not permit."""
     if harness == "codex" and level == "read":

@@ -207,6 +207,43 @@ def test_a_program_whose_session_is_not_certain_is_refused(person):
     assert [program.poll() for program in person.programs] == [None, None]
 
 
+def test_sessions_that_may_be_running_are_listed_as_such(person, capsys):
+    """Two transcripts and one program: either session may be the one that it runs."""
+    program = person.start("gemini")
+    for _ in range(2):
+        session = str(uuid.uuid4())
+        begins = {"sessionId": session, "projectHash": hash_folder(str(person.folder))}
+        person.write(f".gemini/tmp/x/chats/session-{session}.jsonl", {**begins, "kind": "main"})
+    with pytest.raises(UsageError, match="2 were found"):
+        keep_command.keep(["--yes"], standalone_mode=False)
+    listed = capsys.readouterr().out
+    assert listed.count(f"perhaps running (process {program.pid})") == 2
+    assert "not running" not in listed
+
+
+def test_what_a_new_agent_may_do_is_told_before_the_question(person, capsys):
+    """A person approved each call so far, and must know that this ends."""
+    person.claude()
+    for options, may in (
+        ([], "the agent may edit and run commands\n  to permit less, use --tools edit"),
+        (["--tools", "edit"], "the agent may edit this folder\n  to permit less, use --tools read"),
+        (["--tools", "read"], "the agent may only read\n"),
+    ):
+        with pytest.raises(UsageError, match="no terminal"):
+            keep_command.keep(options, standalone_mode=False)
+        assert f"calls run without your approval: {may}" in capsys.readouterr().out
+    assert list(person.folder.iterdir()) == []
+
+
+def test_the_permissions_of_an_agent_are_not_changed(person):
+    session, _ = person.claude()
+    person.keep()
+    assert "if the persona edit-and-run in rekindle.yaml" in person.keep(session).output
+    with pytest.raises(UsageError, match="--tools is for a new agent"):
+        person.keep(session, "--tools", "read")
+    assert person.kept() == [session, session]
+
+
 def test_several_sessions_and_unknown_sessions_are_refused(person):
     with pytest.raises(NotFoundError, match="no session of Claude Code"):
         person.keep()

@@ -11,6 +11,7 @@ from rekindle.policy.setup.permissions import (
     explain_reach,
     explain_rest,
     find_rule,
+    list_narrower,
     make_permissions,
     make_persona_name,
     may_write,
@@ -203,3 +204,17 @@ def test_the_setting_that_permits_a_call(persona, calls, harness, expected):
 def test_a_rule_for_other_calls(tool, arguments, allowed, rule):
     """A path or a command is named only if the persona has the tool in part."""
     assert find_rule(tool, arguments, allowed) == rule
+
+
+@pytest.mark.parametrize(
+    ("level", "harness", "options"),
+    [
+        ("run", "claude-code", ["--tools edit (edit this folder)", "--tools read (read only)"]),
+        ("edit", "gemini", ["--tools read (read only)"]),
+        ("read", "claude-code", []),
+        ("run", "codex", ["--tools read (read only)"]),
+        ("edit", "codex", ["--tools read (read only)"]),
+    ],
+)
+def test_options_that_permit_less(level, harness, options):
+    assert list_narrower(level, harness) == options
