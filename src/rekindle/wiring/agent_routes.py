@@ -1,6 +1,7 @@
 """Find an agent's routes and accounts in the manifest."""
 
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -11,6 +12,7 @@ from rekindle.documents.manifest import AgentEntry
 from rekindle.documents.manifest_routes import AccountEntry
 from rekindle.errors import AgentError, ManifestError, translate_os_errors
 from rekindle.formats.identifiers import to_one_line
+from rekindle.formats.yaml_lines import KeyPath, MarkedData
 from rekindle.plugins import ALIASES
 from rekindle.policy.routes.list_routes import list_accounts, list_routes
 from rekindle.policy.setup import environment
@@ -49,7 +51,21 @@ def with_route(project: Project, name: str, route: Route) -> Project:
     )
     agents = {**project.manifest.agents, name: routed}
     manifest = msgspec.structs.replace(project.manifest, agents=agents)
-    return msgspec.structs.replace(project, manifest=manifest)
+    number = (entry.harnesses or [plan]).index(plan)
+    return msgspec.structs.replace(
+        project, manifest=manifest, marked=_move_lines(project.marked, name, number)
+    )
+
+
+def _move_lines(marked: MarkedData, name: str, number: int) -> MarkedData:
+    """Return the manifest's lines with those of an item of the `harness:` list for the agent."""
+    own: KeyPath = ("agents", name)
+    item = (*own, "harnesses", number)
+    places = {"harness": item, "persona": (*item, "persona")}
+    lines = {
+        (*own, key): marked.lines[place] for key, place in places.items() if place in marked.lines
+    }
+    return msgspec.structs.replace(marked, lines={**marked.lines, **lines})
 
 
 def _keep_accounts(project: Project, entry: AgentEntry, route: Route) -> list[str] | None:
@@ -118,25 +134,50 @@ def check_accounts(project: Project, name: str, _: tuple[str, ...] = ()) -> None
 
     Raises:
         ManifestError: `accounts:` names an account that does not exist or that none of the agent's
-            CLIs can use.
+            CLIs can use, or two accounts with the same login.
     """
-    entry, known = project.manifest.agents[name], project.manifest.accounts
-    harnesses = {route.harness for route in find_routes(project, name)} | _list_adapters(project)
-    for account in entry.accounts or ():
-        problem, hint = "", ""
-        if account not in known:
-            problem = f"there is no account named {to_one_line(account)!r}"
-            hint = f"use one of: {', '.join(known) or 'there is none yet'}"
-        elif name in project.workers:
-            continue  # a worker has the accounts of all agents, which may use other CLIs
-        elif ALIASES.get(known[account].harness, known[account].harness) not in harnesses:
-            problem = (
-                f"account {account} belongs to {known[account].harness}, which it does not use"
-            )
-            hint = f"add {known[account].harness} to `harness:`, or remove the account"
+    accounts = project.manifest.agents[name].accounts or []
+    for number, account in enumerate(accounts):
+        problem, hint = _find_problem(project, name, account) or ("", "")
+        if not problem and name not in project.workers:
+            problem, hint = _find_same_login(project, account, accounts[:number]) or ("", "")
         if problem:
             line = project.marked.line(("agents", name, "accounts"))
             raise ManifestError(f"agent {name}: {problem}", line=line, hint=hint)
+
+
+def _find_problem(project: Project, name: str, account: str) -> tuple[str, str] | None:
+    """Return why the agent cannot use an account, and a hint, or None."""
+    known = project.manifest.accounts
+    if account not in known:
+        problem = f"there is no account named {to_one_line(account)!r}"
+        others = f"use one of: {', '.join(known)}" if known else ""
+        return problem, others or "add it to `accounts:` in rekindle.yaml"
+    used = {route.harness for route in find_routes(project, name)} | _list_adapters(project)
+    harness = known[account].harness
+    if ALIASES.get(harness, harness) in used or name in project.workers:
+        return None  # a worker has the accounts of all agents, which may use other CLIs
+    problem = f"account {account} belongs to {harness}, which it does not use"
+    return problem, f"add {harness} to `harness:`, or remove the account"
+
+
+def _find_same_login(
+    project: Project, account: str, others: Sequence[str]
+) -> tuple[str, str] | None:
+    """Return the problem and a hint if another account of the CLI has the same folder, or None."""
+    if account in others:
+        return f"account {account} is listed twice", "remove one of the two"
+    known = project.manifest.accounts
+    for other in others:
+        if _find_login(known[other]) == _find_login(known[account]):
+            problem = f"accounts {other} and {account} have the same folder, and so the same login"
+            return problem, f"correct the `config_dir:` of {account}, or remove the account"
+    return None
+
+
+def _find_login(account: AccountEntry) -> tuple[str, str]:
+    harness = ALIASES.get(account.harness, account.harness)
+    return harness, os.path.realpath(find_account_folder(account))
 
 
 def check_account_folder(project: Project, name: str, _: tuple[str, ...] = ()) -> None:

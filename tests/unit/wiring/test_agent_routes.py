@@ -10,6 +10,7 @@ from rekindle.wiring import agent_routes
 from rekindle.wiring.agent_environment import make_environment
 from rekindle.wiring.open_store import HARNESSES, open_store
 from rekindle.wiring.starting.routed_agent import find_unusable_routes
+from rekindle.wiring.starting.start_checks import find_obstacles
 from rekindle.wiring.starting.start_notes import find_notes
 from rekindle.wiring.summarizer_setup import make_headless
 
@@ -139,13 +140,59 @@ def test_the_folder_must_exist_outside_the_project(tmp_path):
     agent_routes.check_account_folder(make(tmp_path, folder=tmp_path / "there"), "a")
 
 
-def test_a_route_that_cannot_enforce_its_persona_is_not_used(tmp_path):
-    """The reason is that of a start with this route alone."""
+def test_a_later_route_that_cannot_enforce_its_persona_prevents_the_start(tmp_path):
+    """The reason is that of a start with this route alone, with the line of its persona."""
     project = make(tmp_path, tools='["Bash(git *)"]')
-    found = dict(find_unusable_routes(project, "a", on_this_host=False))
-    assert list(found) == [Route("codex")]
-    assert "Bash(git *)" in str(found[Route("codex")])
-    assert not dict(find_unusable_routes(make(tmp_path), "a", on_this_host=False))
+    (error,) = find_obstacles(project, "a", on_this_host=False)
+    assert "Bash(git *)" in str(error)
+    ((route, same),) = find_unusable_routes(project, "a", on_this_host=False)
+    assert (route, str(same)) == (Route("codex"), str(error))
+    assert not list(find_obstacles(make(tmp_path), "a", on_this_host=False))
+
+
+def test_a_missing_program_of_a_later_route_does_not_prevent_the_start(tmp_path):
+    """It can be installed while the agent works on the first route."""
+    for login in ("work", "own"):
+        (tmp_path / login).mkdir()
+    text = TEXT.format(named="work", folder=tmp_path / "work", tools="[Bash]")
+    text = text.replace('other, command: ["sh"]', 'other, command: ["no-such-program"]')
+    project = make_project(make(tmp_path).path, text)
+    assert not list(find_obstacles(project, "a"))
+    assert [str(route) for route, _ in find_unusable_routes(project, "a")] == ["codex"]
+
+
+@pytest.mark.parametrize(
+    ("item", "words"),
+    [
+        ("codx", "there is no harness named 'codx'"),
+        ("{use: codex, persona: x}", "there is no persona named 'x'"),
+    ],
+)
+def test_an_error_in_a_list_names_the_line_of_its_item(tmp_path, item, words):
+    """The first error is that of the item, and not of the agent."""
+    listed = f"version: 1\nagents:\n  a:\n    harness:\n    - claude-code\n    - {item}\n"
+    project = make_project(make(tmp_path).path, f"{listed}    persona: p\npersonas: {{p: {{}}}}\n")
+    error = next(find_obstacles(project, "a", on_this_host=False))
+    assert f"rekindle.yaml:6: agent a: {words}" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("named", "words"),
+    [
+        ("work, same", "accounts work and same have the same folder"),
+        ("work, own, own", "account own is listed twice"),
+    ],
+)
+def test_two_accounts_with_the_same_login_are_refused(tmp_path, named, words):
+    """A limit of one is the limit of the other."""
+    (tmp_path / "link").symlink_to(tmp_path / "work")
+    text = TEXT.format(named=named, folder=tmp_path / "work", tools="[Bash]")
+    text = text.replace(
+        "accounts:\n  work",
+        f"accounts:\n  same: {{harness: claude, config_dir: {tmp_path}/link}}\n  work",
+    )
+    with pytest.raises(ManifestError, match=words):
+        agent_routes.check_accounts(make_project(make(tmp_path).path, text), "a")
 
 
 def test_notes_tell_what_a_list_does_not_do(tmp_path):

@@ -25,7 +25,7 @@ from rekindle.cli.reports.schedule_lines import list_schedule_warnings
 from rekindle.cli.setup.hook_selection import examine_all
 from rekindle.config import Project
 from rekindle.documents.manifest import MANIFEST_FILE
-from rekindle.errors import CheckFailedError, RekindleError
+from rekindle.errors import CheckFailedError, ManifestError, RekindleError
 from rekindle.formats.counts import render_count
 from rekindle.plugins import find_program
 from rekindle.policy.fleet import connection_check
@@ -200,11 +200,7 @@ def _examine_settings(project: Project, store: FileStore, name: str) -> Iterator
 def _examine_start(project: Project, store: FileStore, name: str) -> Iterator[FolderProblem]:
     """Yield the reasons why `run` would refuse the agent or start nothing."""
     on_this_host = project.settings.fleet is None
-    for error in find_obstacles(project, name, on_this_host=on_this_host):
-        yield FolderProblem(str(error), error.hint)
-    for route, error in find_unusable_routes(project, name, on_this_host=on_this_host):
-        words = f"the route {route} is not used: {error}"
-        yield FolderProblem(words, error.hint, is_note=True)
+    yield from _examine_routes(project, name, on_this_host=on_this_host)
     for line in find_unhonoured(project, name):
         yield FolderProblem(line, UNHONOURED_HINT, is_note=True)
     if on_this_host:
@@ -225,6 +221,16 @@ def _examine_start(project: Project, store: FileStore, name: str) -> Iterator[Fo
                 yield FolderProblem(
                     f"is in safe mode: {explain_safe_mode(projection)}{stopped}", row.command
                 )
+
+
+def _examine_routes(project: Project, name: str, *, on_this_host: bool) -> Iterator[FolderProblem]:
+    """Yield the errors that prevent a start, and notes about routes that are not used."""
+    for error in find_obstacles(project, name, on_this_host=on_this_host):
+        yield FolderProblem(str(error), error.hint)
+    for route, error in find_unusable_routes(project, name, on_this_host=on_this_host):
+        if not isinstance(error, ManifestError):  # an obstacle, too
+            words = f"the route {route} is not used: {error}"
+            yield FolderProblem(words, error.hint, is_note=True)
 
 
 def _examine_schedule(row: ScheduleRow) -> Iterator[FolderProblem]:

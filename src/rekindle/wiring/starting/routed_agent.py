@@ -73,8 +73,9 @@ class RoutedAgent:
         """Return the agent as the manifest describes it, on its first route."""
         first = find_routes(project, self._name)[0]
         routed = with_route(project, self._name, first)
+        # Checks all routes, which `routed` no longer has.
         agent = make_agent(
-            routed,
+            project,
             self._store,
             self._name,
             self._program,

@@ -48,7 +48,12 @@ from rekindle.wiring.agent_dir_list import find_agent_dir
 from rekindle.wiring.agent_environment import (
     make_environment,
 )
-from rekindle.wiring.agent_routes import check_account_folder, check_accounts
+from rekindle.wiring.agent_routes import (
+    check_account_folder,
+    check_accounts,
+    find_routes,
+    with_route,
+)
 from rekindle.wiring.agent_workspaces import check_workspace, find_workspace
 from rekindle.wiring.open_store import (
     find_harness,
@@ -66,18 +71,28 @@ def find_obstacles(
 ) -> Iterator[RekindleError]:
     """Yield each error that would prevent the agent from starting.
 
-    With `on_this_host`, also check that the agent's folder and program are on this host.
+    With `on_this_host`, also check that the agent's folder and program are on this host. On later
+    routes, only errors in the manifest count, because a program may be installed later.
     """
-    checks = (*CHECKS, *HOST_CHECKS) if on_this_host else CHECKS
     messages: set[str] = set()
-    for check in checks:
+    later = () if program else find_routes(project, name)[1:]
+    for routed in (project, *(with_route(project, name, route) for route in later)):
+        for error in _find_errors(routed, name, program, on_this_host=on_this_host):
+            counts = routed is project or isinstance(error, ManifestError)
+            if counts and str(error) not in messages:  # an unknown harness fails several checks
+                yield error
+                messages.add(str(error))
+
+
+def _find_errors(
+    project: Project, name: str, program: Program, *, on_this_host: bool
+) -> Iterator[RekindleError]:
+    for check in (*CHECKS, *HOST_CHECKS) if on_this_host else CHECKS:
         try:
             with translate_os_errors(project.path):
                 check(project, name, program)
         except RekindleError as error:
-            if str(error) not in messages:  # an unknown harness fails several checks
-                yield error
-            messages.add(str(error))
+            yield error
 
 
 def refuse_obstacles(

@@ -441,3 +441,34 @@ def test_an_identical_directive_is_a_stall_if_the_operator_says_so(project, iden
     project("run", code=21 if identical else 24)
     told = ["STALL DETECTED" in prompt for prompt in prompts(project)]
     assert told == [False, False, identical]
+
+
+@pytest.mark.parametrize(
+    ("keys", "words"),
+    [
+        ("accounts: [wrok]", "there is no account named 'wrok'"),
+        ("accounts: [work, wrok]", "there is no account named 'wrok'"),
+        ("accounts: [spare]", "account spare belongs to codex, which it does not use"),
+        ("accounts: [work, own]", "accounts work and own have the same folder"),
+        ("harness: [claude-code, codx]", "there is no harness named 'codx'"),
+        ("harness: [claude-code, {use: codex, persona: x}]", "there is no persona named 'x'"),
+    ],
+)
+def test_an_error_in_any_route_is_refused(project, keys, words):
+    """Otherwise, the agent would work with another login, or could not continue elsewhere."""
+    own = keys if "harness" in keys else f"harness: claude-code, {keys}"
+    folder = project.path.parent / "login"
+    folder.mkdir()
+    (folder.parent / "link").symlink_to(folder)
+    (project.path / "rekindle.yaml").write_text(
+        "version: 1\nagents:\n"
+        f"  trades: {{cycles: 1, {own}}}\n"
+        "accounts:\n"
+        f"  work: {{harness: claude-code, config_dir: {folder}}}\n"
+        f"  own: {{harness: claude, config_dir: {folder.parent}/link}}\n"
+        f"  spare: {{harness: codex, config_dir: {folder}}}\n"
+    )
+    project.claude("open('started', 'w').close()\ndone()")
+    refused = project("run", code=3)
+    assert f"rekindle.yaml:3: agent trades: {words}" in refused.err
+    assert not (project.path / "started").exists()
