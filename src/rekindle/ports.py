@@ -93,8 +93,11 @@ class HarnessEnvironment(Protocol):
         return ""
 
     @property
-    def KEY_VARIABLES(self) -> Sequence[str]:  # noqa: N802 - as above
-        """Variables that the program prefers to an account's login: keys, tokens, other clouds."""
+    def LOGIN_SWITCHES(self) -> Sequence[str]:  # noqa: N802 - as above
+        """Variables that select another login than the account's, such as that of another cloud.
+
+        Variables named like a credential are not listed, because an account replaces all of them.
+        """
         return ()
 
 

@@ -92,7 +92,7 @@ def select_account(
     if account is None or not harness.ACCOUNT_VARIABLE:
         return dict(variables)
     folder = str(find_account_folder(account))
-    kept = {key: value for key, value in variables.items() if key not in harness.KEY_VARIABLES}
+    kept = environment.drop_login_variables(variables, harness.LOGIN_SWITCHES)
     return {**kept, harness.ACCOUNT_VARIABLE: folder}
 
 

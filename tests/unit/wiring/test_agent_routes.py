@@ -115,6 +115,19 @@ def test_an_account_replaces_keys(tmp_path):
     assert agent_routes.select_account(project, "a", codex, OURS) == OURS
 
 
+def test_a_key_in_the_environment_of_the_manifest_stays(tmp_path, monkeypatch):
+    """The operator named it for this agent."""
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "k")
+    monkeypatch.setenv("CLAUDE_CODE_OAUTH_TOKEN", "t")
+    text = TEXT.format(named="work", folder="~/work", tools="[Bash]")
+    text = text.replace(
+        "    command:", "    env: {ANTHROPIC_API_KEY: $ANTHROPIC_API_KEY}\n    command:"
+    )
+    variables = make_environment(make_project(make(tmp_path).path, text), "a").variables
+    assert variables["ANTHROPIC_API_KEY"] == "k"
+    assert "CLAUDE_CODE_OAUTH_TOKEN" not in variables
+
+
 @pytest.mark.parametrize(
     ("named", "words"),
     [

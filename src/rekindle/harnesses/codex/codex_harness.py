@@ -98,7 +98,7 @@ BLOCKED_VARIABLES = (
 )
 """Variables that Codex sets in its sessions."""
 ACCOUNT_VARIABLE = "CODEX_HOME"
-KEY_VARIABLES = ("OPENAI_API_KEY", "CODEX_API_KEY", "AZURE_OPENAI_API_KEY")
+LOGIN_SWITCHES = ("OPENAI_FEDERATION_RULE_ID",)
 SANDBOX = SandboxNeeds(
     hosts=("api.openai.com", "chatgpt.com", "auth.openai.com"),
     host_variables=("OPENAI_BASE_URL",),

@@ -52,6 +52,21 @@ def drop_secret_variables(variables: Mapping[str, str]) -> dict[str, str]:
     }
 
 
+def drop_login_variables(variables: Mapping[str, str], switches: Collection[str]) -> dict[str, str]:
+    """Return the variables without those that a CLI may prefer to the login of an account.
+
+    These are `switches` and all that are named like a credential, because each version of a CLI
+    reads other ones. The keys of MCP servers and SSH_AUTH_SOCK stay.
+    """
+    return {
+        name: value
+        for name, value in variables.items()
+        if name == "SSH_AUTH_SOCK"
+        or name.startswith("MCP_")
+        or (name not in switches and not _CREDENTIAL.search(name))
+    }
+
+
 def list_withheld(ours: Mapping[str, str], passed: Collection[str]) -> dict[str, str]:
     """Return the variables withheld from an agent, except the shell's and Rekindle's own."""
     own = ("REKINDLE_", *_PREFIXES)

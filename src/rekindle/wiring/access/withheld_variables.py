@@ -32,7 +32,7 @@ def find_withheld(project: Project, name: str) -> list[str]:
     entry = project.manifest.agents[name]
     handled = set(entry.env or {})
     for harness in list_route_harnesses(project, name).values():
-        handled |= {*harness.BLOCKED_VARIABLES, *harness.KEY_VARIABLES}
+        handled |= {*harness.BLOCKED_VARIABLES}
         handled |= environment.select_variables(
             os.environ, harness.PASSED_PREFIXES, harness.BLOCKED_VARIABLES
         ).keys()

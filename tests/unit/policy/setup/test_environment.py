@@ -1,5 +1,6 @@
 """Which of our environment variables an agent gets."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -92,3 +93,27 @@ def test_what_is_kept_is_what_was_there(found):
 def test_a_variable_is_withheld_if_it_is_neither_passed_nor_expected_nor_our_own():
     ours = {"GIVEN": "1", "PATH": "/bin", "REKINDLE_AGENT": "a", "DATABASE_URL": "d"}
     assert environment.list_withheld(ours, {"GIVEN"}) == {"DATABASE_URL": "d"}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("CODEX_ACCESS_TOKEN", "OPENAI_IDENTITY_TOKEN_FILE", "OPENAI_API_KEY"),
+        *("CLAUDE_CODE_API_KEY_FILE_DESCRIPTOR", "CLAUDE_CODE_OAUTH_REFRESH_TOKEN"),
+        *("ANTHROPIC_AWS_API_KEY", "ANTHROPIC_AUTH_TOKEN", "AWS_BEARER_TOKEN_BEDROCK"),
+        *("GOOGLE_CLOUD_ACCESS_TOKEN", "GOOGLE_APPLICATION_CREDENTIALS", "SWITCH"),
+    ],
+)
+def test_a_login_of_another_account_is_dropped(name):
+    """Any name of a credential counts, and the switches of the CLI."""
+    assert not environment.drop_login_variables({name: "x"}, ("SWITCH",))
+
+
+def test_variables_that_are_not_a_login_stay():
+    """Among them are proxies, limits in tokens, the SSH agent and the keys of MCP servers."""
+    kept = dict.fromkeys(
+        ["HTTPS_PROXY", "MAX_THINKING_TOKENS", "CLAUDE_CODE_MAX_OUTPUT_TOKENS", "SSH_AUTH_SOCK"],
+        "x",
+    )
+    kept |= dict.fromkeys(["MCP_GITHUB_TOKEN", "ANTHROPIC_BASE_URL", "ANTHROPIC_MODEL"], "x")
+    assert environment.drop_login_variables(kept, ()) == kept
