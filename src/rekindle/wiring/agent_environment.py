@@ -1,7 +1,6 @@
 """Build the environment for an agent's program."""
 
 import os
-import re
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -22,9 +21,6 @@ from rekindle.wiring.access.guarded_path import (
 from rekindle.wiring.agent_dir_list import find_agent_dir
 from rekindle.wiring.agent_routes import find_account, select_account
 from rekindle.wiring.open_store import find_harness
-
-_VARIABLE = re.compile(r"\$[A-Za-z_][A-Za-z0-9_]*\Z")
-"""A value in `env:` that refers to one of the operator's variables."""
 
 
 class AgentEnvironment(msgspec.Struct, frozen=True):
@@ -94,9 +90,9 @@ def _resolve_variables(project: Project, name: str, own: dict[str, str]) -> dict
     """Return the variables in `env:`, with `$NAME` replaced by the operator's value."""
     variables = {}
     for key, value in own.items():
-        variable = value.removeprefix("$") if _VARIABLE.match(value) else None
+        variable = environment.find_reference(value)
         unfit = "\0" in key + value or "=" in key or not key
-        if unfit or (variable is not None and variable not in os.environ):
+        if unfit or (variable and variable not in os.environ):
             raise ManifestError(
                 f"agent {name}: {to_one_line(key)!r} cannot be set"
                 + (f": ${variable} is not set" if variable and not unfit else ""),
@@ -105,5 +101,5 @@ def _resolve_variables(project: Project, name: str, own: dict[str, str]) -> dict
                 if variable
                 else "correct `env:`",
             )
-        variables[key] = os.environ[variable] if variable is not None else value
+        variables[key] = os.environ[variable] if variable else value
     return variables

@@ -25,6 +25,7 @@ from rekindle.policy.quota.pacing import (
 )
 from rekindle.policy.quota.spend_caps import describe_caps, find_cap_hold
 from rekindle.policy.routes.list_routes import list_routes
+from rekindle.policy.setup.environment import find_reference
 from rekindle.policy.supervision.budget import RunSpending
 from rekindle.stores.folders.quota_files import AccountFiles, list_ledgers
 from rekindle.system import clock
@@ -218,6 +219,6 @@ def find_config_folder(project: Project, name: str, route: Route) -> str:
     if harness is None or harness.HOOK_FILES is None:
         return ""
     own = project.manifest.agents[name].env or {}
-    variables = {key: os.path.expandvars(value) for key, value in own.items()}
+    variables = {key: os.environ.get(find_reference(value), value) for key, value in own.items()}
     environment = select_account(routed, name, harness, {**os.environ, **variables})
     return os.path.realpath(harness.HOOK_FILES.find_own_folder(environment, str(Path.home())))

@@ -3,6 +3,7 @@
 import subprocess
 from datetime import timedelta
 
+import msgspec
 import pytest
 
 from rekindle import config
@@ -13,6 +14,7 @@ from rekindle.system import clock as system_clock
 from rekindle.system.files import user_folder
 from rekindle.system.processes import launch_processes
 from rekindle.thresholds.quota_limits import TURN_PERCENT, WORKING_SECONDS
+from rekindle.wiring.agent_environment import make_environment
 from rekindle.wiring.agent_quota import AgentQuota, find_config_folder
 
 ROUTE = Route("codex")
@@ -39,6 +41,18 @@ def test_the_folder_follows_the_variable_of_the_cli(project, tmp_path, monkeypat
     monkeypatch.setenv("WORK_FOLDER", str(tmp_path / "work"))
     assert find_config_folder(project, "own", Route("codex")) == str(tmp_path / "real")
     assert find_config_folder(project, "work", Route("codex")) == str(tmp_path / "work")
+
+
+def test_the_folder_is_that_of_the_launch(project, monkeypatch):
+    """A launch expands only a value that is nothing but a variable."""
+    monkeypatch.setenv("WORK_FOLDER", "/work")
+    entry = msgspec.structs.replace(
+        project.manifest.agents["work"], env={"CODEX_HOME": "/x/$WORK_FOLDER"}
+    )
+    manifest = msgspec.structs.replace(project.manifest, agents={"work": entry})
+    changed = msgspec.structs.replace(project, manifest=manifest)
+    folder = find_config_folder(changed, "work", Route("codex"))
+    assert folder == make_environment(changed, "work").variables["CODEX_HOME"] == "/x/$WORK_FOLDER"
 
 
 def test_the_folder_is_in_the_home_by_default(project, tmp_path, monkeypatch):

@@ -25,6 +25,7 @@ _CREDENTIAL = re.compile(
     re.IGNORECASE,
 )
 _URL_PASSWORD = re.compile(r"://[^\s/@:]*:[^\s/@]+@")
+_REFERENCE = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*)")
 _OF_THE_SHELL = frozenset(
     ("PWD", "OLDPWD", "SHLVL", "_", "HOSTNAME", "PS1", "MAIL", "LS_COLORS", "LINES", "COLUMNS")
 )
@@ -41,6 +42,15 @@ def select_variables(
         for name, value in ours.items()
         if name not in unwanted and (name in _NAMES or name.startswith(begins))
     }
+
+
+def find_reference(value: str) -> str:
+    """Return the operator's variable that a value in `env:` names, or "" if it is a plain text.
+
+    Only a value that is `$NAME` names a variable. `$HOME/folder` is a plain text.
+    """
+    match = _REFERENCE.fullmatch(value)
+    return match[1] if match else ""
 
 
 def drop_secret_variables(variables: Mapping[str, str]) -> dict[str, str]:

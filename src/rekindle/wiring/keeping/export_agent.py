@@ -1,7 +1,6 @@
 """Write an agent to one file, so that it can continue on another machine or in another folder."""
 
 import os
-import re
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +24,7 @@ from rekindle.policy.exits.session_choice import ResumeSession, choose_session
 from rekindle.policy.projection.projection import Projection
 from rekindle.policy.redact.redaction import Redaction
 from rekindle.policy.settings.used_personas import find_agent_personas
+from rekindle.policy.setup.environment import find_reference
 from rekindle.policy.supervision.next_move import select_open_launches
 from rekindle.stores.files import FileStore
 from rekindle.stores.folders.agent_folder import AgentFolder
@@ -39,8 +39,6 @@ from rekindle.wiring.keeping.moved_transcript import (
 )
 from rekindle.wiring.open_store import find_harness
 
-_VARIABLE = re.compile(r"\$[A-Za-z_][A-Za-z0-9_]*\Z")
-"""A value in `env:` that names a variable, and is not a secret itself."""
 _REDACTED = frozenset({"ops.jsonl", "state.json"})
 """Files from which Rekindle removed secrets when it wrote them."""
 
@@ -111,7 +109,8 @@ def _read_entry(project: Project, name: str) -> tuple[dict[str, Any], tuple[str,
     if listed := entry.pop("harnesses", None):
         entry["harness"] = listed
     own = entry.pop("env", None) or {}
-    passed = {key: value for key, value in own.items() if _VARIABLE.match(str(value))}
+    # The name of a variable is not a secret itself.
+    passed = {key: value for key, value in own.items() if find_reference(str(value))}
     if passed:
         entry["env"] = passed
     return entry, tuple(key for key in own if key not in passed)

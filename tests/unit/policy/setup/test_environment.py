@@ -117,3 +117,19 @@ def test_variables_that_are_not_a_login_stay():
     )
     kept |= dict.fromkeys(["MCP_GITHUB_TOKEN", "ANTHROPIC_BASE_URL", "ANTHROPIC_MODEL"], "x")
     assert environment.drop_login_variables(kept, ()) == kept
+
+
+@pytest.mark.parametrize(
+    ("value", "name"),
+    [
+        ("$HOME", "HOME"),
+        ("$_a1", "_a1"),
+        ("$HOME/x", ""),
+        ("${HOME}", ""),
+        ("$1", ""),
+        ("$A\n", ""),
+    ],
+)
+def test_only_a_whole_value_names_a_variable(value, name):
+    """Everything else is passed on as it is."""
+    assert environment.find_reference(value) == name
