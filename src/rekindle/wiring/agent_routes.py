@@ -129,6 +129,24 @@ def find_config_folders(
     return folders
 
 
+def check_harness_list(project: Project, name: str, _: tuple[str, ...] = ()) -> None:
+    """Refuse a `harness:` list that names a CLI twice, because each CLI has one persona.
+
+    Raises:
+        ManifestError: Two items name the same CLI.
+    """
+    names: set[str] = set()
+    for number, item in enumerate(project.manifest.agents[name].harnesses or ()):
+        harness = ALIASES.get(item.use, item.use)
+        if harness in names:
+            raise ManifestError(
+                f"agent {name}: `harness:` lists {harness} twice",
+                line=project.marked.line(("agents", name, "harnesses", number)),
+                hint="remove one of the two; several accounts of a CLI are listed in `accounts:`",
+            )
+        names.add(harness)
+
+
 def check_accounts(project: Project, name: str, _: tuple[str, ...] = ()) -> None:
     """Refuse accounts that the agent cannot use.
 

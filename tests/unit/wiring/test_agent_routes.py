@@ -177,6 +177,8 @@ def test_a_missing_program_of_a_later_route_does_not_prevent_the_start(tmp_path)
 @pytest.mark.parametrize(
     ("item", "words"),
     [
+        ("claude-code", "`harness:` lists claude-code twice"),
+        ("{use: claude, persona: p}", "`harness:` lists claude-code twice"),
         ("codx", "there is no harness named 'codx'"),
         ("{use: codex, persona: x}", "there is no persona named 'x'"),
     ],

@@ -51,6 +51,7 @@ from rekindle.wiring.agent_environment import (
 from rekindle.wiring.agent_routes import (
     check_account_folder,
     check_accounts,
+    check_harness_list,
     find_routes,
     with_route,
 )
@@ -373,6 +374,7 @@ Check = Callable[[Project, str, Program], None]
 
 CHECKS: tuple[Check, ...] = (
     _check_harness,
+    check_harness_list,
     _check_command,
     _check_task,
     _check_rules,
