@@ -5,6 +5,12 @@ from rekindle.thresholds import declare_threshold
 QUOTA_STEP_PERCENT = declare_threshold(
     1.0, "quota.step", "percent", "Change of a quota window's usage that is recorded."
 )
+QUOTA_SEEN_SECONDS = declare_threshold(
+    60.0,
+    "quota.seen_seconds",
+    "seconds",
+    "Interval at which the time of an unchanged quota report is stored.",
+)
 TURN_PERCENT = declare_threshold(
     0.5,
     "quota.turn",

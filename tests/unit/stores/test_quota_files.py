@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
+import msgspec
 import pytest
 
 from rekindle.documents.agent_ledger import AgentLedger, HourSpending
@@ -32,11 +33,27 @@ def test_accounts_do_not_share_numbers():
     assert AccountFiles("claude-code", "/a").read_windows().windows == ()
 
 
-def test_an_unchanged_report_is_not_written():
+def test_the_time_of_an_unchanged_report_is_stored_once_a_minute():
+    """`status` shows how old the numbers are, and not when they changed."""
     account = AccountFiles("codex", "/a")
     account.note_windows(REPORT, NOW)
-    assert not account.note_windows(REPORT, NOW + timedelta(minutes=1))
-    assert account.read_windows().seen_at == NOW
+    for seconds, seen in ((59, 0), (60, 60), (119, 60), (121, 121)):
+        assert not account.note_windows(REPORT, NOW + timedelta(seconds=seconds))
+        assert account.read_windows().seen_at == NOW + timedelta(seconds=seen)
+
+
+def test_small_steps_add_up_to_a_change():
+    """Each step is below the percent that counts as a change."""
+    account = AccountFiles("codex", "/a")
+    account.note_windows(REPORT, NOW)
+    changes = [
+        account.note_windows(
+            QuotaReport((msgspec.structs.replace(SHORT, used_percent=40 + step * 0.4),)),
+            NOW + timedelta(minutes=2 * step),
+        )
+        for step in (1, 2, 3)
+    ]
+    assert changes == [False, False, True]
 
 
 @pytest.mark.parametrize("text", [b"", b"{", b"[]", b'{"harness": 3}', b"\xff"])

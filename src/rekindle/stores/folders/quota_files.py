@@ -11,7 +11,7 @@ numbers. Only the agent's own supervisor writes its ledger. A damaged file count
 import os
 import re
 from contextlib import suppress
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import msgspec
@@ -23,6 +23,7 @@ from rekindle.errors import StoreError
 from rekindle.formats import json_codec
 from rekindle.policy.quota.account_windows import add_windows, has_changed
 from rekindle.system.files import durable_files, file_status, user_folder
+from rekindle.thresholds.quota_limits import QUOTA_SEEN_SECONDS
 
 _FOLDER = "quota"
 _WINDOWS = "windows.json"
@@ -53,18 +54,27 @@ class AccountFiles:
         return AccountQuota(self.harness, self.folder)
 
     def note_windows(self, report: QuotaReport, now: datetime) -> bool:
-        """Store a report if it is new and has changed the windows, and return whether it has."""
+        """Store a report if it is new, and return whether it has changed the windows.
+
+        Of an unchanged report, only its time is stored, and not each time. The stored numbers stay,
+        so that many small steps add up to a change.
+        """
         before, at = self.read_windows(), report.at or now
         reported = [window for window in report.windows if window.is_valid(now)]
         # A time in the future is wrong, because the clock was set back.
         is_old = before.seen_at is not None and at < before.seen_at <= now
-        if is_old or not has_changed(before.windows, reported):
+        if is_old or not reported:
             return False
+        seen_at, is_changed = min(at, now), has_changed(before.windows, reported)
+        if not is_changed and before.seen_at is not None:
+            if abs(seen_at - before.seen_at) < timedelta(seconds=QUOTA_SEEN_SECONDS):
+                return False
+            reported = []
         user_folder.make_user_folder(_FOLDER, self.name)
         windows = add_windows(before.windows, reported, now)
-        record = AccountQuota(self.harness, self.folder, min(at, now), windows)
+        record = AccountQuota(self.harness, self.folder, seen_at, windows)
         durable_files.replace_file(self.path / _WINDOWS, json_codec.encode(record, _WINDOWS))
-        return True
+        return is_changed
 
     def read_ledger(self, default: AgentLedger) -> AgentLedger:
         """Return an agent's ledger for this account. `default` names the agent."""
