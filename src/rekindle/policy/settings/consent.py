@@ -70,6 +70,9 @@ def select_controlled(
     are always controlled.
     """
     entry = msgspec.to_builtins(manifest.agents.get(agent, {}))
+    if listed := entry.pop("harnesses", None):
+        items = _drop_nulls(listed)
+        entry["harness"] = [item["use"] if len(item) == 1 else item for item in items]
     settings = {
         f"agents.{agent}.{key}": value
         for key, value in entry.items()

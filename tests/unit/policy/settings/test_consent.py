@@ -34,6 +34,15 @@ def controlled(more="", shared=""):
     return select_controlled(manifest.parse(text), "trades")
 
 
+def test_a_list_of_clis_is_shown_as_it_is_written():
+    """There is no key `harnesses` that the user could write."""
+    listed = BASE.replace("harness: command", "harness: [command, {use: codex, persona: p}]")
+    after = select_controlled(manifest.parse(listed), "trades")
+    changes = compare_settings(controlled(), after)
+    shown = 'agents.trades.harness: "command" → ["command", {"use": "codex", "persona": "p"}]'
+    assert render_changes(changes) == shown
+
+
 CHANGES = {
     "harness": ("    harness: codex\n", ""),
     "command": ("    command: [sh, -c, evil]\n", ""),
