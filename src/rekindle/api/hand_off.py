@@ -1,5 +1,7 @@
 """Ask for a handoff to a fresh session."""
 
+import msgspec
+
 from rekindle.api.agent_store import AgentStore
 from rekindle.config import Project
 from rekindle.documents.events import HandoffRequested
@@ -18,11 +20,22 @@ from rekindle.wiring.open_store import HARNESSES, find_harness
 from rekindle.wiring.starting.routed_agent import find_unusable_routes
 
 
-def request_handoff(project: Project, store: AgentStore, name: str, to: str = "") -> str:
+class AcceptedHandoff(msgspec.Struct, frozen=True):
+    """A handoff that the supervisor will make."""
+
+    to: str
+    """Route on which the work continues; empty if none was named."""
+    is_working: bool
+    """Whether a session works now, and stops first."""
+
+
+def request_handoff(
+    project: Project, store: AgentStore, name: str, to: str = ""
+) -> AcceptedHandoff:
     """Let an agent's session stop between two turns, and a fresh one continue.
 
-    With `to`, it continues on that route, such as `codex` or `claude-code/work`. Return the route,
-    or "" if none was named.
+    With `to`, it continues on that route, such as `codex` or `claude-code/work`, also if the agent
+    waits between two sessions.
 
     Raises:
         AgentError: The agent is not running, its CLI cannot be stopped between two turns, or the
@@ -38,7 +51,7 @@ def request_handoff(project: Project, store: AgentStore, name: str, to: str = ""
     if route is not None and not is_running and store.is_supervised(name):
         # It waits, for example for a limit: the supervisor moves the work at once.
         store.submit(name, HandoffRequested(ts=clock.read_clock(), to=str(route)))
-        return str(route)
+        return AcceptedHandoff(str(route), is_working=False)
     if not store.is_supervised(name) or newest is None or newest.exit:
         raise AgentError(
             f"{name} is not running, so there is nothing to hand off",
@@ -64,7 +77,7 @@ def request_handoff(project: Project, store: AgentStore, name: str, to: str = ""
             hint=f"`rekindle restart --fresh {name}` stops it now and starts a fresh session",
         )
     store.submit(name, HandoffRequested(ts=clock.read_clock(), to=str(route or "")))
-    return str(route or "")
+    return AcceptedHandoff(str(route or ""), is_working=True)
 
 
 def _refuse_blocked(project: Project, name: str, projection: Projection, route: Route) -> None:

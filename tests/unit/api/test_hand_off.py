@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from rekindle.api.hand_off import request_handoff
+from rekindle.api.hand_off import AcceptedHandoff, request_handoff
 from rekindle.config import make_project
 from rekindle.documents.launches.route import Route
 from rekindle.errors import AgentError
@@ -46,3 +46,19 @@ def test_a_blocked_route_is_refused(tmp_path, exit_kind, words):
     with pytest.raises(AgentError, match=words) as caught:
         request_handoff(make_project(tmp_path, TEXT), store, "a", "codex")
     assert "rekindle restart a" in caught.value.hint
+
+
+def test_an_agent_that_waits_has_no_session_to_stop(tmp_path):
+    """The supervisor moves the work at once, for example when a limit blocks the first route."""
+    (tmp_path / "PROMPT.md").write_text("# Task\nDo it.\n")
+    attempts = {"one": record(1, Route("claude-code"), "limit")}
+    view = SimpleNamespace(projection=Projection("a", attempts=attempts))
+    sent = []
+    store = SimpleNamespace(
+        read=lambda _: view,
+        is_supervised=lambda _: True,
+        submit=lambda _, event: sent.append(event.to),
+    )
+    accepted = request_handoff(make_project(tmp_path, TEXT), store, "a", "codex")
+    assert accepted == AcceptedHandoff("codex", is_working=False)
+    assert sent == ["codex"]

@@ -2,7 +2,7 @@
 
 import click
 
-from rekindle.api.hand_off import request_handoff
+from rekindle.api.hand_off import AcceptedHandoff, request_handoff
 from rekindle.cli.options import (
     json_option,
     open_agent,
@@ -29,15 +29,27 @@ def handoff(agent: str | None, route: str, as_json: bool) -> None:
     With --to, the work continues on another CLI or account until the cycle ends.
     """
     project, store, name = open_agent(agent, operator=True)
-    to = request_handoff(project, store, name, route)
+    accepted = request_handoff(project, store, name, route)
     if as_json:
-        print_json({"agent": name, "asked": "handoff", "to": to})
+        print_json({"agent": name, "asked": "handoff", "to": accepted.to})
         return
-    stays = project.manifest.agents[name].mode == "stay"
+    for line in describe_handoff(
+        name, accepted, stays=project.manifest.agents[name].mode == "stay"
+    ):
+        echo(line)
+
+
+def describe_handoff(name: str, accepted: AcceptedHandoff, *, stays: bool) -> tuple[str, str]:
+    """Return what happens next, and which command shows it. `stays` means `mode: stay`."""
+    if not accepted.is_working:
+        return (
+            f"✓ {name}: no session is working now; the work continues on {accepted.to}",
+            f"Next: `rekindle events -f {name}` shows when the session starts.",
+        )
     when = "at the user's next prompt" if stays else "between two tool calls"
-    where = f" on {to}" if to else ""
-    echo(f"✓ {name}: its session will stop {when}; a fresh one continues{where} with a checkpoint")
-    echo(
-        f"Next: `rekindle events -f {name}` shows the handoff. If the session exits first, no "
-        "handoff is needed."
+    where = f" on {accepted.to}" if accepted.to else ""
+    following = f"Next: `rekindle events -f {name}` shows the handoff."
+    return (
+        f"✓ {name}: its session will stop {when}; a fresh one continues{where} with a checkpoint",
+        f"{following} If the session exits first, no handoff is needed.",
     )
