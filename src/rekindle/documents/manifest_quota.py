@@ -1,6 +1,6 @@
 """Keys of rekindle.yaml about quota: what agents leave to you, and what they may spend together."""
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import msgspec
 
@@ -11,6 +11,8 @@ from rekindle.formats.validation import describe_key as _doc
 class SpendCap(msgspec.Struct, frozen=True):
     """Caps on what all agents together spend in a day or a month."""
 
+    NEEDS_KEY: ClassVar[bool] = True
+    """An empty mapping is refused, because it would not be a cap."""
     usd: (
         Annotated[float, _doc("Maximum cost of all agents, in dollars.", "dollars", gt=0)] | None
     ) = None

@@ -180,6 +180,13 @@ def _check_struct(
                 line=marked.line(path),
                 hint=f"add `{name}: …` there",
             )
+    if not data and getattr(kind, "NEEDS_KEY", False):
+        raise ManifestError(
+            f"{join_path(path)} has no value",
+            file=marked.file,
+            line=marked.line(path),
+            hint=_suggest_mapping(kind, None, path),
+        )
     return checked
 
 
@@ -196,9 +203,24 @@ def _check_leaf(marked: MarkedData, data: Any, annotation: Any, path: KeyPath) -
         elif meta.pattern and meta.description:
             message = f"{_render_value(data)} is not a valid value"
             hint = f"`{path[-1]}:` means: {meta.description}"
+        elif path and not isinstance(data, dict) and (struct := find_struct(annotation)):
+            hint = _suggest_mapping(struct, data, path)
         raise ManifestError(
             f"{join_path(path)}: {message}", file=marked.file, line=marked.line(path), hint=hint
         ) from error
+
+
+def _suggest_mapping(kind: type[msgspec.Struct], data: Any, path: KeyPath) -> str:
+    """Return a hint that shows a mapping with its first key, and with the value if that fits."""
+    fields = list_fields(kind)
+    first, annotation = next(iter(fields.items()))
+    try:
+        msgspec.convert(data, annotation, dec_hook=decode_custom)
+        value = "…" if data is None else _render_value(data)
+    except ValueError:
+        value = "…"
+    key = f"{path[-1]}: " if isinstance(path[-1], str) else ""
+    return f"write `{key}{{{first}: {value}}}`; known there: {', '.join(fields)}"
 
 
 def _render_value(data: Any) -> str:

@@ -25,18 +25,24 @@ def test_without_a_reserve_agents_are_not_paced():
 
 
 @pytest.mark.parametrize(
-    "quota",
+    ("quota", "hint"),
     [
-        "{reserve: 20}",
-        "{reserve: 120%}",
-        "{reserve: much}",
-        "{per_day: 20}",
-        "{per_week: {usd: 2}}",
+        ("{reserve: 20}", "`20%`"),
+        ("{reserve: 120%}", "below `100%`"),
+        ("{reserve: much}", "`20%`"),
+        ("{per_day: 20}", "`per_day: {usd: 20}`"),
+        ("{per_month: much}", "`per_month: {usd: …}`; known there: usd, tokens"),
+        ("{per_day: {}}", "`per_day: {usd: …}`"),
+        ("20", "`quota: {reserve: …}`"),
+        ("{per_week: {usd: 2}}", "per_day"),
     ],
 )
-def test_a_value_that_means_nothing_is_refused(quota):
-    with pytest.raises(ManifestError):
+def test_a_value_that_means_nothing_is_refused(quota, hint):
+    """The hint shows what to write."""
+    with pytest.raises(ManifestError) as caught:
         parse(f"{AGENT}quota: {quota}\n")
+    assert hint in caught.value.hint
+    assert caught.value.line == 4
 
 
 def test_a_priority_is_one_of_three():

@@ -60,7 +60,7 @@ class QuotaWatch:
             if run:
                 self._ports.note_spending(self.route, run, meter.spent(), True)  # noqa: FBT003 - a port
             if not self._is_lifted() and (hold := self._ports.route_stop(self.route)):
-                # If the supervisor asks again before each launch, it may go on before that time.
+                # A supervisor that asks again before each launch may continue before that time.
                 until = self._ports.clock() if self._ports.rechecks_quota else hold.until
                 resets_at = int(until.timestamp()) + 1
                 self.exit = LaunchExit("limit", hold.words, resets_at=resets_at, is_held=True)

@@ -129,7 +129,8 @@ def _describe_struct(kind: type[msgspec.Struct]) -> Schema:
             is_duration = isinstance(field.default, Duration)
             described["default"] = str(field.default) if is_duration else field.default
         properties[field.encode_name] = described
-    return {
+    least = {"minProperties": 1} if getattr(kind, "NEEDS_KEY", False) else {}
+    return least | {
         "type": "object",
         "properties": properties,
         "required": required,

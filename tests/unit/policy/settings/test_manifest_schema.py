@@ -48,6 +48,7 @@ KEYWORDS: dict[str, Callable[[Any, Any, dict[str, Any]], bool]] = {
     "minItems": lambda value, least, _: not isinstance(value, list) or len(value) >= least,
     "anyOf": lambda value, options, _: any(fits(value, one) for one in options),
     "items": lambda value, item, _: all(fits(one, item) for one in value),
+    "minProperties": lambda value, least, _: len(value) >= least,
     "minimum": lambda value, bound, _: value >= bound,
     "maximum": lambda value, bound, _: value <= bound,
     "exclusiveMinimum": lambda value, bound, _: value > bound,
@@ -206,6 +207,8 @@ def test_every_setting_is_described_as_it_is_read(one: SettingExplanation):
 @pytest.mark.parametrize(
     ("text", "conforms"),
     [
+        ("version: 1\nquota: {per_day: {}}", False),
+        ("version: 1\nquota: {per_day: {usd: 1}}", True),
         ("version: 1\n", True),
         ("version: 1\nagents:\nruntime:\nfleet:\n", True),
         ("version: 2\n", False),
