@@ -5,13 +5,15 @@ r"""An exported agent: one file with its log, relay, transcripts, settings and f
     the bytes of all parts, one after the other
     SHA-256 of everything above, as 64 hexadecimal digits, \n
 
-A reader checks the whole file and every part before it uses any of them.
+A reader checks the whole file and every part before it uses any of them. It reads the file piece by
+piece, because transcripts can be large.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from hashlib import sha256
-from typing import Any
+from io import SEEK_END
+from typing import Any, BinaryIO
 
 import msgspec
 
@@ -19,6 +21,8 @@ from rekindle.documents import events, manifest, manifest_edit
 from rekindle.documents.manifest import Manifest
 from rekindle.errors import DocumentError, RekindleError
 from rekindle.formats.identifiers import AGENT_NAME, SESSION_ID
+from rekindle.thresholds.keep_limits import EXPORT_READ_BYTES
+from rekindle.thresholds.storage import JSON_LINE_BYTES
 
 SCHEMA = 1
 _MAGIC = b"REKINDLE-EXPORT "
@@ -26,6 +30,7 @@ _DIGEST_BYTES = len(sha256().hexdigest()) + len("\n")
 """Length of the last line."""
 FILE_SUFFIX = ".rekindle"
 AGENT_PREFIX = "agent/"
+LOG_PART = f"{AGENT_PREFIX}ops.jsonl"
 SESSION_PREFIX = "session/"
 SNAPSHOT_PART = "snapshot/files.pack"
 DRAFT_PART = "draft/relay.md"
@@ -79,8 +84,30 @@ class ExportHeader(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AgentExport(msgspec.Struct, frozen=True):
+    """An export whose checksums are right."""
+
     header: ExportHeader
-    parts: Mapping[str, bytes]
+    digest: str
+    """SHA-256 of the file without its last line."""
+    file: BinaryIO
+    starts: Mapping[str, int]
+    """Position of each part in the file."""
+    sizes: Mapping[str, int]
+
+    def read_pieces(self, part: str) -> Iterator[bytes]:
+        return _read_pieces(self.file, self.starts[part], self.sizes[part])
+
+    def read_lines(self, part: str) -> Iterator[bytes]:
+        """Yield the lines of a part. Very long lines are split."""
+        position = self.starts[part]
+        end = position + self.sizes[part]
+        while position < end:
+            self.file.seek(position)
+            line = self.file.readline(min(JSON_LINE_BYTES, end - position))
+            if not line:
+                return
+            position += len(line)
+            yield line
 
 
 def is_agent_file(path: str) -> bool:
@@ -101,22 +128,31 @@ def render(header: ExportHeader, parts: Mapping[str, bytes]) -> bytes:
     return b"%b%b\n" % (body, sha256(body).hexdigest().encode())
 
 
-def parse(data: bytes, name: str) -> AgentExport:
+def parse(file: BinaryIO, name: str) -> AgentExport:
     """Return the export in a file, if the file is complete and unchanged.
 
     Raises:
         DocumentError: It is not, or a part could be written to a wrong place.
     """
-    if not data.startswith(_MAGIC):
+    end = file.seek(0, SEEK_END) - _DIGEST_BYTES
+    file.seek(0)
+    if file.read(len(_MAGIC)) != _MAGIC:
         raise DocumentError(name, "is not an exported agent", hint="`rekindle export` writes one")
-    version, _, rest = data.removeprefix(_MAGIC).partition(b"\n")
-    body, digest = data[:-_DIGEST_BYTES], data[-_DIGEST_BYTES:]
-    if digest != sha256(body).hexdigest().encode() + b"\n":
+    digest = _hash_pieces(_read_pieces(file, 0, end))
+    file.seek(max(end, 0))
+    if file.read() != digest.encode() + b"\n":
         raise DocumentError(name, "is torn or was changed: its checksum is wrong", hint=_DAMAGED)
-    if version != b"%d" % SCHEMA:
+    file.seek(len(_MAGIC))
+    if file.readline(EXPORT_READ_BYTES) != b"%d\n" % SCHEMA:
         hint = "upgrade Rekindle: pip install --upgrade rekindle-agents"
         raise DocumentError(name, "was written by a newer Rekindle", hint=hint)
-    line, _, content = rest[:-_DIGEST_BYTES].partition(b"\n")
+    header = _parse_header(file.readline(), name)
+    export = AgentExport(header, digest, file, *_locate_parts(header, file.tell()))
+    _check_parts(export, end, name)
+    return export
+
+
+def _parse_header(line: bytes, name: str) -> ExportHeader:
     try:
         header = msgspec.json.decode(line, type=ExportHeader)
     except msgspec.MsgspecError as error:
@@ -129,12 +165,25 @@ def parse(data: bytes, name: str) -> AgentExport:
         read_settings(header)
     except (RekindleError, ValueError, RecursionError) as error:
         raise DocumentError(name, f"has invalid settings ({error})", hint=_DAMAGED) from error
-    parts = _split_parts(header, content, name)
-    if sum(part.startswith(SESSION_PREFIX) for part in parts) != bool(header.session):
-        raise DocumentError(name, "does not contain one transcript of its session", hint=_DAMAGED)
-    if (SNAPSHOT_PART in parts) != _has_snapshot(header):
-        raise DocumentError(name, "does not contain one snapshot of its files", hint=_DAMAGED)
-    return AgentExport(header, parts)
+    return header
+
+
+def _read_pieces(file: BinaryIO, position: int, size: int) -> Iterator[bytes]:
+    end = position + size
+    while position < end:
+        file.seek(position)
+        piece = file.read(min(EXPORT_READ_BYTES, end - position))
+        if not piece:
+            return
+        position += len(piece)
+        yield piece
+
+
+def _hash_pieces(pieces: Iterable[bytes]) -> str:
+    digest = sha256()
+    for piece in pieces:
+        digest.update(piece)
+    return digest.hexdigest()
 
 
 def render_settings(header: ExportHeader) -> str:
@@ -155,9 +204,9 @@ def add_settings(text: str, header: ExportHeader) -> str:
     return text
 
 
-def _has_event(log: bytes) -> bool:
+def _has_event(log: Iterable[bytes]) -> bool:
     """Return whether a log has an event. Lines that were torn by a crash have no effect."""
-    for line in log.splitlines():
+    for line in log:
         try:
             events.parse(line)
         except DocumentError:
@@ -166,22 +215,32 @@ def _has_event(log: bytes) -> bool:
     return False
 
 
-def _split_parts(header: ExportHeader, content: bytes, name: str) -> dict[str, bytes]:
-    parts: dict[str, bytes] = {}
-    offset = 0
+def _locate_parts(header: ExportHeader, position: int) -> tuple[dict[str, int], dict[str, int]]:
+    """Return the position and the size of each part."""
+    starts, sizes = {}, {}
     for part in header.parts:
-        data = content[offset : offset + part.size]
-        if part.size < 0 or sha256(data).hexdigest() != part.sha256:
-            raise DocumentError(name, f"has a damaged part: {part.name!r}", hint=_DAMAGED)
-        if part.name in parts or not _is_allowed(part.name):
+        starts[part.name], sizes[part.name] = position, part.size
+        position += part.size
+    return starts, sizes
+
+
+def _check_parts(export: AgentExport, end: int, name: str) -> None:
+    header, position = export.header, min(export.starts.values(), default=end)
+    for part in header.parts:
+        is_whole = part.size >= 0 and export.starts[part.name] == position
+        if not is_whole or not _is_allowed(part.name):
             raise DocumentError(name, f"has a part in a wrong place: {part.name!r}", hint=_DAMAGED)
-        parts[part.name] = data
-        offset += part.size
-    if offset != len(content) or f"{AGENT_PREFIX}ops.jsonl" not in parts:
+        if _hash_pieces(export.read_pieces(part.name)) != part.sha256:
+            raise DocumentError(name, f"has a damaged part: {part.name!r}", hint=_DAMAGED)
+        position += part.size
+    if position != end or LOG_PART not in export.starts:
         raise DocumentError(name, "does not contain what its header lists", hint=_DAMAGED)
-    if not _has_event(parts[f"{AGENT_PREFIX}ops.jsonl"]):
+    if not _has_event(export.read_lines(LOG_PART)):
         raise DocumentError(name, "has a log without events", hint=_DAMAGED)
-    return parts
+    if sum(part.startswith(SESSION_PREFIX) for part in export.starts) != bool(header.session):
+        raise DocumentError(name, "does not contain one transcript of its session", hint=_DAMAGED)
+    if (SNAPSHOT_PART in export.starts) != _has_snapshot(header):
+        raise DocumentError(name, "does not contain one snapshot of its files", hint=_DAMAGED)
 
 
 def _has_snapshot(header: ExportHeader) -> bool:

@@ -44,9 +44,15 @@ CLAUDE_PROJECT_CHARACTERS = declare_threshold(
     "characters",
     "Longest name of a project's folder in Claude Code, which adds a hash to longer names.",
 )
+EXPORT_READ_BYTES = declare_threshold(
+    1024 * 1024,
+    "keep.export_read_bytes",
+    "bytes",
+    "How much of an exported file `rekindle import` reads at once.",
+)
 EXPORT_BYTES = declare_threshold(
     2 * 1024 * 1024 * 1024,
     "keep.export_bytes",
     "bytes",
-    "Largest file that `rekindle import` reads.",
+    "Largest file of an agent that `rekindle export` reads.",
 )

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from export_files import read_export
 from rekindle.documents import agent_export, events, manifest
 from rekindle.documents.agent_export import ExportHeader
 from rekindle.errors import DocumentError
@@ -32,7 +33,7 @@ FILE = agent_export.render(HEADER, PARTS)
 
 
 def test_an_export_is_read_as_it_was_written():
-    read = agent_export.parse(FILE, "x")
+    read = read_export(FILE)
     assert read.parts == PARTS
     assert msgspec.structs.replace(read.header, parts=()) == HEADER
 
@@ -40,9 +41,9 @@ def test_an_export_is_read_as_it_was_written():
 def test_a_torn_file_is_refused_at_every_length():
     for length in range(len(FILE)):
         with pytest.raises(DocumentError):
-            agent_export.parse(FILE[:length], "x")
+            read_export(FILE[:length])
     with pytest.raises(DocumentError):
-        agent_export.parse(FILE + b"\n", "x")
+        read_export(FILE + b"\n")
 
 
 def test_a_changed_byte_is_refused_everywhere():
@@ -51,7 +52,7 @@ def test_a_changed_byte_is_refused_everywhere():
         changed = bytearray(FILE)
         changed[position] ^= 1 << rng.randrange(8)
         with pytest.raises(DocumentError):
-            agent_export.parse(bytes(changed), "x")
+            read_export(bytes(changed))
 
 
 @pytest.mark.parametrize(
@@ -74,15 +75,15 @@ def test_a_part_outside_the_agent_s_files_is_refused(name):
     """Even if all checksums are right, because the file may come from someone else."""
     forged = agent_export.render(HEADER, {**PARTS, name: b"x"})
     with pytest.raises(DocumentError, match="wrong place"):
-        agent_export.parse(forged, "x")
+        read_export(forged)
 
 
 def test_a_forged_header_is_refused():
     name = msgspec.structs.replace(HEADER, agent="../x")
     with pytest.raises(DocumentError, match="agent name"):
-        agent_export.parse(agent_export.render(name, PARTS), "x")
+        read_export(agent_export.render(name, PARTS))
     with pytest.raises(DocumentError, match="does not contain"):
-        agent_export.parse(agent_export.render(HEADER, {}), "x")
+        read_export(agent_export.render(HEADER, {}))
 
 
 @pytest.mark.parametrize(
@@ -101,13 +102,13 @@ def test_a_forged_header_is_refused():
 def test_an_invalid_header_is_refused(changes, reason):
     forged = agent_export.render(msgspec.structs.replace(HEADER, **changes), PARTS)
     with pytest.raises(DocumentError, match=reason):
-        agent_export.parse(forged, "x")
+        read_export(forged)
 
 
 def test_a_log_without_events_is_refused():
     forged = agent_export.render(HEADER, {**PARTS, "agent/ops.jsonl": b"not json\n"})
     with pytest.raises(DocumentError, match="without events"):
-        agent_export.parse(forged, "x")
+        read_export(forged)
 
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)

@@ -22,7 +22,6 @@ from rekindle.errors import UsageError
 from rekindle.formats.identifiers import to_one_line
 from rekindle.policy.keeping.imported_personas import FittedSettings
 from rekindle.system.files import durable_files
-from rekindle.thresholds.keep_limits import EXPORT_BYTES
 from rekindle.thresholds.screens import SHORT_COMMIT_CHARACTERS
 from rekindle.wiring.access.operator_check import refuse_agent_of
 from rekindle.wiring.keeping import import_agent as importing
@@ -104,12 +103,12 @@ def import_command(file: Path, yes: bool, no_snapshot: bool, as_json: bool) -> N
             f"there is no file {to_one_line(str(file))}",
             hint="name the file that `rekindle export AGENT` wrote",
         )
-    data = durable_files.read_user_file(file, EXPORT_BYTES)
-    export = agent_export.parse(data, to_one_line(file.name))
-    planned = importing.plan_import(folder, export, data, with_files=not no_snapshot)
-    if not yes:
-        _confirm(planned)
-    added = importing.import_agent(planned)
+    with durable_files.open_user_file(file) as opened:
+        export = agent_export.parse(opened, to_one_line(file.name))
+        planned = importing.plan_import(folder, export, with_files=not no_snapshot)
+        if not yes:
+            _confirm(planned)
+        added = importing.import_agent(planned)
     write_summarizer(folder)
     write_schema(folder)
     did = write_prompt(folder)

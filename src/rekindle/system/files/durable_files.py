@@ -37,7 +37,7 @@ _APPENDING = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
 
 def replace_file(
     path: Path,
-    data: bytes,
+    data: bytes | Iterable[bytes],
     *,
     mode: int = FILE_MODE,
     root: Path | None = None,
@@ -45,8 +45,9 @@ def replace_file(
 ) -> None:
     """Replace a file atomically: readers see either the old content or the new.
 
-    With `root`, links below that folder are refused. Without `is_durable`, a power loss may lose
-    both the old and the new content.
+    The content can be given in pieces, if it may not fit into memory. With `root`, links below that
+    folder are refused. Without `is_durable`, a power loss may lose both the old and the new
+    content.
     """
     # A unique name keeps two writers from sharing a temporary file. Its ending hides the file from
     # programs that read all files with the same ending as `path`.
@@ -58,7 +59,8 @@ def replace_file(
             try:
                 if mode != FILE_MODE:
                     os.fchmod(fd, mode)
-                _write_all(fd, data)
+                for piece in (data,) if isinstance(data, bytes) else data:
+                    _write_all(fd, piece)
                 if is_durable:
                     _sync_file(fd, path)
             finally:
@@ -168,6 +170,17 @@ def read_user_file(path: Path, most: int) -> bytes:
         UnsafePathError: The path is a FIFO, device, socket or folder; reading could block forever.
         OversizedError: The file is larger than `most` bytes.
     """
+    with open_user_file(path) as file:
+        return _read_up_to(file, path, most)
+
+
+@contextmanager
+def open_user_file(path: Path) -> Iterator[BinaryIO]:
+    """Open a regular file that the user named; links are followed.
+
+    Raises:
+        UnsafePathError: The path is a FIFO, device, socket or folder; reading could block forever.
+    """
     with translate_os_errors(path):
         # Check the open file again, because it may have been replaced.
         if not stat.S_ISREG(path.stat().st_mode):
@@ -175,7 +188,7 @@ def read_user_file(path: Path, most: int) -> bytes:
         with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise _make_not_regular_error(path)
-            return _read_up_to(file, path, most)
+            yield file
 
 
 def _make_not_regular_error(path: Path) -> UnsafePathError:

@@ -1,6 +1,7 @@
 """Write an agent to one file, so that it can continue on another machine or in another folder."""
 
 import os
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +74,7 @@ def export_agent(
             snapshot, left_out = _add_snapshot(project, name, writer.projection, parts)
     if transcript is not None:
         data = read_large_file(transcript) or b""
-        parts[f"{SESSION_PREFIX}{transcript.name}"] = redact_transcript(data, store.redaction)
+        parts[f"{SESSION_PREFIX}{transcript.name}"] = _redact_lines(data, store.redaction)
     entry, omitted = _read_entry(project, name)
     header = ExportHeader(
         agent=name,
@@ -88,7 +89,7 @@ def export_agent(
     )
     _refuse_secrets(header, store.redaction)
     data = agent_export.render(header, parts)
-    agent_export.parse(data, name)  # `rekindle import` would refuse it too late
+    agent_export.parse(BytesIO(data), name)  # `rekindle import` would refuse it too late
     return ExportResult(data, header, left_out)
 
 
@@ -163,7 +164,11 @@ def _read_folder(folder: AgentFolder, redaction: Redaction) -> dict[str, bytes]:
 def _redact(path: Path, data: bytes, redaction: Redaction) -> bytes:
     if path.name in _REDACTED or path.suffix == ".gz":
         return data
-    return redact_transcript(data, redaction) if path.suffix == ".jsonl" else redaction.data(data)
+    return _redact_lines(data, redaction) if path.suffix == ".jsonl" else redaction.data(data)
+
+
+def _redact_lines(data: bytes, redaction: Redaction) -> bytes:
+    return b"".join(redact_transcript(BytesIO(data), redaction))
 
 
 def _find_session(project: Project, name: str, known: Projection) -> tuple[str, str, Path | None]:

@@ -8,7 +8,7 @@ started, and the same command finishes it.
 
 import os
 import secrets
-from hashlib import sha256
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -19,6 +19,7 @@ from rekindle.documents import events
 from rekindle.documents.agent_export import (
     AGENT_PREFIX,
     DRAFT_PART,
+    LOG_PART,
     SESSION_PREFIX,
     SNAPSHOT_PART,
     AgentExport,
@@ -64,7 +65,7 @@ class SessionPlace(msgspec.Struct, frozen=True):
     """Where the transcript of the agent's session goes."""
 
     path: Path
-    data: bytes
+    part: str
     is_free: bool
     """Whether it must be written. On the same machine, the CLI may have it already."""
 
@@ -86,9 +87,7 @@ class PlannedImport(msgspec.Struct, frozen=True):
     """Repository for the agent's files; None if they are not imported."""
 
 
-def plan_import(
-    folder: Path, export: AgentExport, data: bytes, *, with_files: bool
-) -> PlannedImport:
+def plan_import(folder: Path, export: AgentExport, *, with_files: bool) -> PlannedImport:
     """Check that an agent can be created in a project's folder, without writing anything.
 
     Raises:
@@ -97,7 +96,7 @@ def plan_import(
         DocumentError: The session cannot continue.
         WorkspaceError: There is no repository for the agent's files.
     """
-    header, stamp = export.header, sha256(data).hexdigest().encode()
+    header, stamp = export.header, export.digest.encode()
     _refuse_existing(_find_folder(folder, header.agent), stamp)
     has_manifest = durable_files.path_exists(folder / MANIFEST_FILE)
     before = config.read_manifest_text(folder) if has_manifest else ""
@@ -129,7 +128,7 @@ def import_agent(planned: PlannedImport) -> AddedSnapshot | None:
     folder, header = planned.folder, planned.export.header
     repository, snapshot, added = planned.repository, None, None
     if repository is not None and header.snapshot is not None:
-        pack = planned.export.parts[SNAPSHOT_PART]
+        pack = planned.export.read_pieces(SNAPSHOT_PART)
         snapshot = unpack_snapshot(repository, header.snapshot, pack)
     agent = _find_folder(folder, header.agent)
     RekindleFolder(folder, find_private_project(folder)).make()
@@ -140,8 +139,8 @@ def import_agent(planned: PlannedImport) -> AddedSnapshot | None:
     store = open_store(project)
     _seal(store, agent)
     agent.archive_draft()  # it may be of another agent with this name
-    if DRAFT_PART in planned.export.parts:
-        durable_files.replace_file(agent.draft, planned.export.parts[DRAFT_PART])
+    if DRAFT_PART in planned.export.starts:
+        durable_files.replace_file(agent.draft, planned.export.read_pieces(DRAFT_PART))
     if planned.place is not None:
         _place_session(store, planned, planned.place)
     if repository is not None and snapshot is not None:
@@ -156,19 +155,21 @@ def _check_log(export: AgentExport) -> None:
     Raises:
         DocumentError: An event contains a state that this version does not understand.
     """
-    happened = []
-    for line in export.parts[f"{AGENT_PREFIX}ops.jsonl"].splitlines():
+    try:
+        fold_events(Projection(agent=export.header.agent), _read_events(export))
+    except (msgspec.MsgspecError, ValueError, OverflowError) as error:
+        reason = f"has an invalid log ({error})"
+        raise DocumentError(f"agent {export.header.agent}", reason, hint=_AGAIN) from error
+
+
+def _read_events(export: AgentExport) -> Iterator[events.AnyEvent | events.UnknownEvent]:
+    for line in export.read_lines(LOG_PART):
         try:
-            happened.append(events.parse(line))
+            yield events.parse(line)
         except NewerSchemaError:
             raise
         except DocumentError:
             continue  # torn by a crash
-    try:
-        fold_events(Projection(agent=export.header.agent), happened)
-    except (msgspec.MsgspecError, ValueError, OverflowError) as error:
-        reason = f"has an invalid log ({error})"
-        raise DocumentError(f"agent {export.header.agent}", reason, hint=_AGAIN) from error
 
 
 def _find_folder(folder: Path, name: str) -> AgentFolder:
@@ -206,11 +207,11 @@ def _find_session_place(
     project: Project, entry: AgentEntry, export: AgentExport, work: Path
 ) -> SessionPlace:
     header = export.header
-    (part,) = (name for name in export.parts if name.startswith(SESSION_PREFIX))
-    name, data = part.removeprefix(SESSION_PREFIX), export.parts[part]
+    (part,) = (name for name in export.starts if name.startswith(SESSION_PREFIX))
+    name = part.removeprefix(SESSION_PREFIX)
     harness = header.harness
     if harness not in SESSION_FILES or not is_transcript_of(
-        header.session, harness, header.folder, name, data.splitlines(keepends=True)
+        header.session, harness, header.folder, name, export.read_lines(part)
     ):
         reason = f"has a session that {harness!r} cannot continue"
         raise DocumentError(f"agent {header.agent}", reason, hint=_AGAIN)
@@ -220,9 +221,10 @@ def _find_session_place(
             hint=f"add {harness} to its `harness:`, or remove its entry from {MANIFEST_FILE}",
         )
     path = find_place(harness, work, name)
-    moved = rename_folder(data, header.folder, str(work))
+    moved = rename_folder(export.read_lines(part), header.folder, str(work))
     redaction = Redaction(tuple(project.manifest.redact.allow))
-    return SessionPlace(path, moved, is_place_free(path, moved, data, redaction))
+    is_free = is_place_free(path, moved, export.read_lines(part), redaction)
+    return SessionPlace(path, part, is_free)
 
 
 def _write_folder(agent: AgentFolder, export: AgentExport, stamp: bytes) -> None:
@@ -233,12 +235,13 @@ def _write_folder(agent: AgentFolder, export: AgentExport, stamp: bytes) -> None
     target = AgentFolder(agents / f"{_TEMPORARY}{secrets.token_hex(8)}")
     made = {target.path}
     durable_files.make_folder(target.path)
-    parts = {
-        name.removeprefix(AGENT_PREFIX): data
-        for name, data in export.parts.items()
+    files: dict[str, bytes | Iterator[bytes]] = {
+        name.removeprefix(AGENT_PREFIX): export.read_pieces(name)
+        for name in export.starts
         if name.startswith(AGENT_PREFIX)
     }
-    for name, data in {**parts, f"run/{agent.importing.name}": stamp}.items():
+    files[f"run/{agent.importing.name}"] = stamp
+    for name, data in files.items():
         path = target.path / name
         for parent in reversed(path.relative_to(target.path).parents):
             if (target.path / parent) not in made:
@@ -268,7 +271,9 @@ def _place_session(store: FileStore, planned: PlannedImport, place: SessionPlace
     """Put the transcript where the CLI looks for it, and record it as the session to continue."""
     header = planned.export.header
     if place.is_free:
-        place_transcript(header.harness, planned.work, place.path, place.data)
+        lines = planned.export.read_lines(place.part)
+        moved = rename_folder(lines, header.folder, str(planned.work))
+        place_transcript(header.harness, planned.work, place.path, moved)
     known = store.read(header.agent).projection
     life = known.lives.get(header.session)
     if life is None or life.transcript != str(place.path) or not is_imported(known):

@@ -1,6 +1,7 @@
 """Move the files of an agent to another repository, as a snapshot without history."""
 
 import tempfile
+from collections.abc import Iterable
 
 import msgspec
 
@@ -61,14 +62,16 @@ def open_repository(project: Project, name: str) -> WorkSnapshots:
         raise WorkspaceError(error.cause, reason, hint=hint) from error
 
 
-def unpack_snapshot(place: WorkSnapshots, exported: ExportedSnapshot, data: bytes) -> Snapshot:
+def unpack_snapshot(
+    place: WorkSnapshots, exported: ExportedSnapshot, pieces: Iterable[bytes]
+) -> Snapshot:
     """Write the objects of an exported snapshot, without a ref.
 
     Raises:
         WorkspaceError: The pack is not what `pack_snapshot` wrote.
     """
     with tempfile.TemporaryFile() as file:
-        file.write(data)
+        file.writelines(pieces)
         file.seek(0)
         try:
             return place.unpack(file, exported.name, exported.commit)

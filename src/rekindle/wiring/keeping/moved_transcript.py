@@ -3,10 +3,12 @@
 import json
 from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from rekindle.errors import RekindleError, StoreError, translate_os_errors
+from rekindle.flows.transcripts.transcript_files import read_lines
 from rekindle.formats import json_codec
 from rekindle.harnesses.session_files import SESSION_FILES, hash_folder
 from rekindle.policy.redact.redaction import Redaction
@@ -43,13 +45,9 @@ def is_transcript_of(
     return bool(is_named) and files.identify(lines, folder) == session
 
 
-def redact_transcript(data: bytes, redaction: Redaction) -> bytes:
-    """Return a transcript without secrets. It stays readable for its CLI."""
-    return b"".join(_redact_lines(data, redaction))
-
-
-def _redact_lines(data: bytes, redaction: Redaction) -> Iterator[bytes]:
-    for line in data.splitlines(keepends=True):
+def redact_transcript(lines: Iterable[bytes], redaction: Redaction) -> Iterator[bytes]:
+    """Yield a transcript's lines without secrets. They stay readable for the CLI."""
+    for line in lines:
         try:
             before = json_codec.decode_foreign(line, "transcript")
             after = json.loads(redaction.json(line))
@@ -72,15 +70,17 @@ def _restore_opaque(before: Any, after: Any) -> Any:
     return after
 
 
-def rename_folder(data: bytes, before: str, after: str) -> bytes:
-    """Return a transcript in which the session's own folder has another path."""
-    for old, new in (
-        (f'"cwd":{json.dumps(before)}', f'"cwd":{json.dumps(after)}'),
-        (f'"cwd": {json.dumps(before)}', f'"cwd": {json.dumps(after)}'),
-        (f'"{hash_folder(before)}"', f'"{hash_folder(after)}"'),
-    ):
-        data = data.replace(old.encode(), new.encode())
-    return data
+def rename_folder(lines: Iterable[bytes], before: str, after: str) -> Iterator[bytes]:
+    """Yield a transcript's lines, in which the session's own folder has another path."""
+    for line in lines:
+        renamed = line
+        for old, new in (
+            (f'"cwd":{json.dumps(before)}', f'"cwd":{json.dumps(after)}'),
+            (f'"cwd": {json.dumps(before)}', f'"cwd": {json.dumps(after)}'),
+            (f'"{hash_folder(before)}"', f'"{hash_folder(after)}"'),
+        ):
+            renamed = renamed.replace(old.encode(), new.encode())
+        yield renamed
 
 
 def find_place(harness: str, folder: Path, name: str) -> Path:
@@ -97,7 +97,9 @@ def find_place(harness: str, folder: Path, name: str) -> Path:
     return find_home(files) / place
 
 
-def is_place_free(path: Path, moved: bytes, exported: bytes, redaction: Redaction) -> bool:
+def is_place_free(
+    path: Path, moved: Iterable[bytes], exported: Iterable[bytes], redaction: Redaction
+) -> bool:
     """Return whether a transcript must be written, or False if the CLI has it already.
 
     Codex keeps all sessions in one place, so that the original is there if only the folder changes.
@@ -105,16 +107,26 @@ def is_place_free(path: Path, moved: bytes, exported: bytes, redaction: Redactio
     Raises:
         StoreError: The CLI has a session with the same id and another content.
     """
-    there = read_large_file(path)
-    if there is None:
+    if not durable_files.path_exists(path):
         return True
-    if there not in {moved, exported} and redact_transcript(there, redaction) != exported:
+    original = hash_lines(exported)
+    there = {hash_lines(read_lines(str(path)))}
+    there.add(hash_lines(redact_transcript(read_lines(str(path)), redaction)))
+    if original not in there and hash_lines(moved) not in there:
         hint = "move that file away, or import the agent on another machine"
         raise StoreError(str(path), "is another transcript of the same session", hint=hint)
     return False
 
 
-def place_transcript(harness: str, folder: Path, path: Path, data: bytes) -> None:
+def hash_lines(lines: Iterable[bytes]) -> str:
+    """Return the SHA-256 of a transcript."""
+    digest = sha256()
+    for line in lines:
+        digest.update(line)
+    return digest.hexdigest()
+
+
+def place_transcript(harness: str, folder: Path, path: Path, lines: Iterable[bytes]) -> None:
     """Write a transcript for the CLI."""
     missing = [parent for parent in path.parents if not durable_files.path_exists(parent)]
     for parent in reversed(missing):
@@ -122,4 +134,4 @@ def place_transcript(harness: str, folder: Path, path: Path, data: bytes) -> Non
     if harness == "gemini":
         # Gemini CLI recognises its folder for a project by this file.
         durable_files.replace_file(path.parents[1] / ".project_root", str(folder).encode())
-    durable_files.replace_file(path, data)
+    durable_files.replace_file(path, lines)

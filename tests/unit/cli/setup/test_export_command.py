@@ -5,17 +5,20 @@ import os
 import random
 import subprocess
 import sys
+import tracemalloc
 from pathlib import Path
 
 import msgspec
 import pytest
 
 from conftest import RELAY
+from export_files import read_export
 from rekindle.cli import main
 from rekindle.config import load_project
 from rekindle.documents import agent_export
 from rekindle.documents.manifest import parse
 from rekindle.errors import OwnershipError
+from rekindle.system.files import durable_files
 from rekindle.wiring.open_store import open_store
 
 
@@ -253,7 +256,7 @@ ROLLOUT = f"rollout-2026-11-18T10-36-05-{SESSION}.jsonl"
 
 def forge(file, session_parts=(), **changes):
     """Change the header and the transcript of an export, with right checksums."""
-    export = agent_export.parse(file.read_bytes(), "x")
+    export = read_export(file.read_bytes())
     header = msgspec.structs.replace(export.header, **changes)
     file.write_bytes(agent_export.render(header, {**export.parts, **dict(session_parts)}))
 
@@ -312,6 +315,36 @@ def test_another_transcript_of_the_session_is_kept(rekindle, exported, tmp_path,
     other.write_bytes(make_rollout("/a"))
     assert rekindle("there", "import", str(exported), "--yes")[0] == 0
     assert other.read_bytes() == make_rollout("/a")
+
+
+LARGE = 24 * 1024 * 1024
+
+
+@pytest.mark.heavy
+def test_a_large_transcript_is_not_held_in_memory(rekindle, exported, tmp_path, monkeypatch):
+    """An import needs much less memory than the file has bytes, also if it is repeated."""
+    monkeypatch.setenv("CODEX_HOME", str(tmp_path / "codex"))
+    # Python reserves as much for each read of a small file, although it does not use it.
+    monkeypatch.setattr(durable_files, "FILE_BYTES", LARGE // 24)
+    line = json.dumps({"type": "event_msg", "text": "x" * 100_000}).encode() + b"\n"
+    rollout = make_rollout("/a") + line * (LARGE // len(line))
+    parts = {f"session/{ROLLOUT}": rollout, "agent/transcripts/a.jsonl.gz": rollout}
+    forge(exported, parts, session=SESSION, folder="/a")
+    for _ in range(2):
+        tracemalloc.start()
+        try:
+            code, said = rekindle("there", "import", str(exported), "--yes")
+            _, peak = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        assert code == 0, said
+        assert peak < LARGE / 2
+        # As if the import was killed just before its end.
+        stamp = read_export(exported.read_bytes()).digest
+        Path(".rekindle/agents/trades/run/importing").write_text(stamp)
+    (placed,) = (tmp_path / "codex").rglob(ROLLOUT)
+    assert placed.stat().st_size == len(rollout) + len(str(Path.cwd())) - len("/a")
+    assert Path(".rekindle/agents/trades/transcripts/a.jsonl.gz").stat().st_size == len(rollout)
 
 
 KILLED = """

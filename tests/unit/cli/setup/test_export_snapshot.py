@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 import worktrees
+from export_files import read_export
 from rekindle.cli import main
 from rekindle.config import load_project
 from rekindle.documents import agent_export
@@ -141,7 +142,7 @@ def test_an_import_without_a_repository_is_refused_with_two_ways_on(rekindle, he
 def test_a_user_can_leave_the_files_out(rekindle, here):
     there = clone(here)
     assert "--no-snapshot" in export(rekindle, "--no-snapshot")
-    assert PACK not in agent_export.parse(Path("../trades.rekindle").read_bytes(), "x").parts
+    assert PACK not in read_export(Path("../trades.rekindle").read_bytes()).parts
     import_there(rekindle)
     assert read_refs(there) == []
 
@@ -170,7 +171,7 @@ def test_a_changed_snapshot_is_refused_by_its_checksum(rekindle, here, damage):
     export(rekindle)
     file = here.with_name("trades.rekindle")
     data = file.read_bytes()
-    pack = agent_export.parse(data, "x").parts[PACK]
+    pack = read_export(data).parts[PACK]
     start = data.index(pack)
     bad = bytearray(data)
     if damage == "flip":
@@ -184,7 +185,7 @@ def test_a_changed_snapshot_is_refused_by_its_checksum(rekindle, here, damage):
 
 def forge(file, pack=None, **changes):
     """Change the pack or what the header says about it, with right checksums."""
-    export = agent_export.parse(file.read_bytes(), "x")
+    export = read_export(file.read_bytes())
     snapshot = msgspec.structs.replace(export.header.snapshot, **changes)
     header = msgspec.structs.replace(export.header, snapshot=snapshot)
     parts = {**export.parts, PACK: export.parts[PACK] if pack is None else pack}
@@ -223,7 +224,7 @@ def test_a_repeated_import_adds_the_snapshot_once(rekindle, here):
     refs = read_refs(there)
     stamp = there / ".rekindle/agents/trades/run/importing"
     data = here.with_name("trades.rekindle").read_bytes()
-    stamp.write_bytes(agent_export.sha256(data).hexdigest().encode())
+    stamp.write_bytes(read_export(data).digest.encode())
     import_there(rekindle)
     assert read_refs(there) == refs
 

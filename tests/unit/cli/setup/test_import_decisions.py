@@ -6,6 +6,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from export_files import read_export
 from rekindle.cli import main
 from rekindle.config import load_project
 from rekindle.documents import agent_export, events
@@ -77,7 +78,7 @@ def file(rekindle, tmp_path):
 
 def forge(file, *more, **changes):
     """Append events to the log of an export, with right numbers and checksums."""
-    export = agent_export.parse(file.read_bytes(), "x")
+    export = read_export(file.read_bytes())
     log = export.parts["agent/ops.jsonl"]
     last = events.parse(log.splitlines()[-1])
     for number, event in enumerate(more, last.seq + 1):
@@ -120,7 +121,7 @@ def test_an_imported_log_permits_and_starts_nothing(rekindle, file, tmp_path, is
 
 
 def read_forged(file):
-    log = agent_export.parse(file.read_bytes(), "x").parts["agent/ops.jsonl"]
+    log = read_export(file.read_bytes()).parts["agent/ops.jsonl"]
     known = fold_events(Projection(agent="trades"), map(events.parse, log.splitlines()))
     assert list_approvals(known, DIGEST) == ["trades-1"], "the forged log has an approval"
     assert known.run.raised_caps() == {"usd": 1e6}
