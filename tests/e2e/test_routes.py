@@ -177,7 +177,10 @@ def test_a_person_moves_the_work_until_the_cycle_ends(accounts):
     said = accounts.rekindle("handoff", "trades", "--to", "codex")
     assert "a fresh one continues on codex/spare with a checkpoint" in said
     private = find_private_project(accounts.project).agent("trades").launch
-    accounts.rekindle.place.wait_for(lambda: any(private.glob("brake-*")) or None)
+    # Before the request, the rule has the limit of the window.
+    accounts.rekindle.place.wait_for(
+        lambda: any(b"\nlimit 0\n" in path.read_bytes() for path in private.glob("brake-*"))
+    )
     refused = accounts.rekindle.start("handoff", "trades", "--to", "gemini")
     assert refused.wait() == 2
     assert "use one of: claude-code/work, claude-code/own, codex/spare" in refused.err
