@@ -33,6 +33,7 @@ from rekindle.flows.launches.progress_bounds import ProgressGuard
 from rekindle.flows.launches.quota_watch import QuotaWatch
 from rekindle.flows.launches.repetition_watch import RepetitionWatch
 from rekindle.flows.launches.report_delay import ReportDelay
+from rekindle.flows.launches.session_note import note_session
 from rekindle.flows.launches.spend_meter import SpendMeter
 from rekindle.flows.launches.transcript_turns import TranscriptTurns
 from rekindle.flows.operator.ask_operator import QuestionAsker
@@ -190,7 +191,7 @@ class ProcessFollower:
             self._meter.take(seen)
             if isinstance(seen, SessionOpened):
                 self._gauge.opened(seen)
-                self._note_session(seen)
+                note_session(seen, self._origin, self._agent, self._ports, self._transcribe)
             if isinstance(seen, UsageReport):
                 self._gauge.note_usage(seen.usage)
             if isinstance(seen, QuotaReport):
@@ -204,29 +205,6 @@ class ProcessFollower:
         if not self._agent.harness.CAN.hooks and self._watched.usage is None:
             usage = WindowUsage(self._watched.estimated_tokens, None, "estimated")
             self._meter.take(UsageReport(usage, turn="all input and output"))
-
-    def _note_session(self, opened: SessionOpened) -> None:
-        """Record the session of a CLI that has no hooks, so that it can be resumed after a crash.
-
-        Only the output names the session, and a supervisor that is killed loses it.
-        """
-        can = self._agent.harness.CAN
-        if can.hooks or not can.resumes:
-            return
-        if self._transcribe is not None:
-            self._transcribe.set_session(opened.session)
-        started = events.SessionStarted(
-            ts=self._ports.clock(),
-            session=opened.session,
-            harness=self._agent.harness.NAME,
-            source="resume" if self._origin.resumes else "startup",
-            launch=self._origin.launch,
-        )
-        with (
-            self._ports.report_trouble(),
-            self._ports.store.writer(self._agent.name) as writer,
-        ):
-            writer.append(started)
 
     def _postpone_stop(self, now: float) -> None:
         """Cancel the stop if the process has started another turn.
