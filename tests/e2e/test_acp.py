@@ -9,6 +9,7 @@ import pytest
 from acp_stage import AGENT, SESSION, ask, call, say
 from e2e.sandbox import TASK, Rekindle
 from e2e.test_command import Program
+from rekindle.policy.exits.stop_reasons import OUTCOMES, STOP_REASONS
 from sampling import WHOLE
 
 pytestmark = pytest.mark.timeout(300)
@@ -135,3 +136,33 @@ def test_a_limit_is_waited_for(rekindle):
     (limited,) = rekindle.events("launch.ended")
     assert limited["exit"] == "limit"
     assert limited["resets_at"]
+
+
+def use(usd):
+    cost = {"amount": usd, "currency": "USD"}
+    return {"update": {"sessionUpdate": "usage_update", "used": 900, "size": 1000, "cost": cost}}
+
+
+def test_the_cost_of_a_resumed_session_counts_once(rekindle):
+    """Agents report the cost of the whole session, also after a launch that was killed."""
+    script(rekindle, [say("first"), use(2.0), TOOL], [say("second"), use(2.5)])
+    running = rekindle.start("run")
+    pids = await_entry(rekindle, lambda entry: "tool" in entry)
+    rekindle.place.signal(pids["agent"], signal.SIGKILL)
+    assert running.wait() == 0, running.out + running.err
+    killed, ended = rekindle.events("launch.ended")
+    assert (killed["usd"], killed["run_usd"]) == (2.0, 2.0)
+    assert (ended["usd"], ended["run_usd"], ended["session_usd"]) == (0.5, 2.5, 2.5)
+    assert ended["is_estimated"] is False
+
+
+def test_a_budget_in_dollars_ends_a_running_launch(rekindle):
+    """The agent works on after it has reported its cost, and would never end by itself."""
+    budget = "    budget: {usd: 1}\nprices: {default: {input: 1, output: 1}}\n"
+    script(rekindle, [say("first"), use(1.5), TOOL], [say("second")], more=budget)
+    rekindle("run", code=OUTCOMES[STOP_REASONS["budget"].outcome].exit_code)
+    (ended,) = rekindle.events("launch.ended")
+    assert ended["run_usd"] == 1.5
+    (over,) = rekindle.events("run.ended")
+    assert over["why"] == "budget"
+    assert list_tools(rekindle) == []

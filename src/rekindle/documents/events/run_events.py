@@ -155,6 +155,8 @@ class LaunchEnded(Event, frozen=True, kw_only=True, tag="launch.ended"):
     """Duration in seconds, measured with a monotonic clock."""
     usd: float | None = None
     """Cost that the CLI reported, in dollars."""
+    session_usd: float = 0.0
+    """Cost that the CLI reported for the session so far, in dollars."""
     tokens: int | None = None
     """Number of tokens in the context window at the end."""
     window: int | None = None
@@ -276,3 +278,7 @@ class SpendRecorded(Event, frozen=True, kw_only=True, tag="spend.recorded"):
     usd: float = 0.0
     """Amount that the run has spent so far, in dollars."""
     unpriced: int = 0
+    session: str = ""
+    """Session of the launch, if the CLI has reported a cost for it."""
+    session_usd: float = 0.0
+    """Cost that the CLI reported for the session so far, in dollars."""

@@ -58,6 +58,8 @@ class LaunchSpec(msgspec.Struct, frozen=True, kw_only=True):
     """Program to start instead of the CLI's default program."""
     usd_left: float | None = None
     """Maximum cost of the launch in dollars; None for no limit."""
+    session_usd: float = 0.0
+    """Cost in dollars that the CLI has already reported for the session that it resumes."""
     draft: str = ""
     """File that the agent may always write; empty if there is none."""
     protected: tuple[str, ...] = ()
@@ -266,6 +268,8 @@ class UsageReport(msgspec.Struct, frozen=True):
     usage: WindowUsage
     turn: str = ""
     """Id of the turn, which may be reported several times; empty if each report is a new turn."""
+    usd: float | None = None
+    """Cost of the launch so far in dollars, if the CLI reports it while it runs."""
 
 
 class RetryReport(msgspec.Struct, frozen=True):

@@ -137,7 +137,7 @@ class CycleRunner:
             prompt = self._prompts.render_resume(tried, projection)
         cap = budget.raise_caps(self._agent.budget, projection.run.raised_caps())
         agent = msgspec.structs.replace(self._agent, budget=cap)
-        plan = self._prompts.make_launch_spec(step, cap, spent.usd, prompt)
+        plan = self._prompts.make_launch_spec(step, cap, projection, prompt)
         windows = self._windows.read(projection)
         problem = self._workspace.open(is_first=not tried)
         # A resume must be fast, so it relies on the snapshot from the start of the cycle.

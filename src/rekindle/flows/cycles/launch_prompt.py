@@ -77,9 +77,10 @@ class LaunchPrompts:
         )
 
     def make_launch_spec(
-        self, step: StartFresh | ResumeSession, cap: Budget | None, spent: float, prompt: str
+        self, step: StartFresh | ResumeSession, cap: Budget | None, known: Projection, prompt: str
     ) -> LaunchSpec:
-        """Return the launch specification. `spent` is the run's cost so far, in dollars."""
+        """Return the launch specification."""
+        life = known.lives.get(step.session) if isinstance(step, ResumeSession) else None
         own = str(uuid.uuid4()) if self._agent.harness.CAN.names_sessions else ""
         usd = cap.usd if cap else None
         return LaunchSpec(
@@ -88,7 +89,8 @@ class LaunchPrompts:
             persona=self._agent.persona,
             instructions=self._agent.instructions,
             program=self._agent.program,
-            usd_left=None if usd is None else max(usd - spent, 0.0),
+            usd_left=None if usd is None else max(usd - known.run.run_spending().usd, 0.0),
+            session_usd=life.usd if life else 0.0,
             interactive=self._agent.stays,
             draft=self._find_draft_path(),
             prompt=prompt if self._agent.stays else "",

@@ -74,8 +74,9 @@ class Launch:
         self.watched = ProcessOutput()
         self._transcribe: OutputTranscriber | None = None
         """Transcript writer for programs without hooks; None for other programs."""
+        day, usd_left = world.clock().date(), start.usd_left
         self.meter = SpendMeter(
-            spent or RunSpending(), agent.prices, world.clock().date(), start.usd_left
+            spent or RunSpending(), agent.prices, day, usd_left, start.session_usd
         )
         self.gauge = WindowGauge(agent, world, mark, windows)
         self._quota: QuotaWatch | None = None

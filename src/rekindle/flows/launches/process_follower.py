@@ -367,12 +367,7 @@ class ProcessFollower:
         is_new = self._meter.turns != self._noted_turns
         if not is_new and not budget.is_worth_recording(before, spent, self._agent.budget):
             return []
-        recorded = events.SpendRecorded(
-            ts=self._ports.clock(),
-            launch=self._origin.launch,
-            tokens=spent.tokens,
-            usd=spent.usd,
-            unpriced=spent.unpriced,
-        )
+        now, launch = self._ports.clock(), self._origin.launch
+        recorded = self._meter.make_event(now, launch, self._session)
         measured = self._gauge.measure(self._origin.launch, known.window)
         return [recorded, measured] if measured else [recorded]

@@ -1,8 +1,9 @@
 """Track the cost of a running launch, and add it to the run's total."""
 
 from collections.abc import Sequence
-from datetime import date
+from datetime import date, datetime
 
+from rekindle.documents.events import SpendRecorded
 from rekindle.documents.launches.launch_types import (
     FinalReport,
     OutputItem,
@@ -18,10 +19,15 @@ class SpendMeter:
     """Counts turns as they are reported, so that caps apply during a launch."""
 
     def __init__(
-        self, before: RunSpending, prices: PriceList, day: date, usd_left: float | None = None
+        self,
+        before: RunSpending,
+        prices: PriceList,
+        day: date,
+        usd_left: float | None = None,
+        session_usd: float = 0.0,
     ) -> None:
         """Start with the run's spending `before` the launch, and the prices of this day."""
-        self._before = before
+        self._before, self._session_usd = before, session_usd
         self._prices, self._day = prices, day
         self._usd_left = usd_left
         self._turns: dict[str, WindowUsage] = {}
@@ -40,14 +46,17 @@ class SpendMeter:
         match seen:
             case UsageReport():
                 self._take_turn(seen.turn or str(len(self._turns)), seen.usage)
+                self._take_total(seen.usd)
             case FinalReport():
-                # A program may report its total more than once, and each total includes the
-                # previous one.
-                if seen.usd is not None:
-                    self._told = max(self._told or 0.0, seen.usd)
+                self._take_total(seen.usd)
                 self._counted = max(self._counted, seen.tokens or 0)
             case _:
                 pass
+
+    def _take_total(self, usd: float | None) -> None:
+        """Take the cost of the launch so far. Each total includes the previous one."""
+        if usd is not None:
+            self._told = max(self._told or 0.0, usd)
 
     def _take_turn(self, name: str, usage: WindowUsage) -> None:
         """Count a turn. It may be reported several times, first without the whole answer."""
@@ -58,6 +67,29 @@ class SpendMeter:
     @property
     def turns(self) -> int:
         return len(self._turns)
+
+    @property
+    def reported_usd(self) -> float | None:
+        """The launch's cost so far in dollars, if the CLI reported it."""
+        return self._told
+
+    @property
+    def session_usd(self) -> float:
+        """The cost in dollars that the CLI has reported for the session; 0 if it reported none."""
+        return 0.0 if self._told is None else self._session_usd + self._told
+
+    def make_event(self, ts: datetime, launch: str, session: str) -> SpendRecorded:
+        """Return the event that records the run's spending so far."""
+        spent = self.spent()
+        return SpendRecorded(
+            ts=ts,
+            launch=launch,
+            tokens=spent.tokens,
+            usd=spent.usd,
+            unpriced=spent.unpriced,
+            session=session if self.session_usd else "",
+            session_usd=self.session_usd,
+        )
 
     def spent(self, *, ended: bool = False) -> RunSpending:
         """Return the run's spending, including this launch.

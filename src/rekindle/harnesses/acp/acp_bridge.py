@@ -4,8 +4,8 @@
 
 It prints the lines that `acp_updates` describes. The last one is `ended`, with the `stop` reason,
 the `usage` and `failure` of the turn, the number of `calls`, the `closing` text after the last
-call, whether that call was `rejected`, and the cost in `usd`. If the agent refused a request, it
-has the `error` and its `method`.
+call, whether that call was `rejected`, and the turn's cost in `usd`. If the agent refused a
+request, it has the `error` and its `method`.
 
 The bridge offers neither files nor terminals, so the agent uses its own, inside the sandbox in
 which it was started. Only the first answer has a timeout: later, the supervisor notices if there
@@ -74,11 +74,10 @@ class AcpBridge:
     def __init__(self, argv: list[str], options: dict[str, str], rules: call_rules.Rules) -> None:
         self._options, self._rules = options, rules
         self._link = AgentLink(argv)
-        self._updates = AcpUpdates(print_line)
+        self._updates = AcpUpdates(print_line, float(options.get("spent", 0)))
         self._session = options.get("session", "")
         self._turn = 0
         """Number of the prompt's request; 0 before it was sent."""
-        self._base_usd: float | None = None
 
     def stop(self) -> None:
         """Interrupt the turn. Signal handlers may call this."""
@@ -90,7 +89,6 @@ class AcpBridge:
         code = 0
         try:
             self._open()
-            self._base_usd = self._updates.usd
             blocks = [{"type": "text", "text": prompt}]
             params = {"sessionId": self._session, "prompt": blocks}
             self._turn = self._link.request("session/prompt", params)
@@ -263,14 +261,13 @@ class AcpBridge:
 
     def _describe_turn(self) -> Message:
         updates = self._updates
-        usd = None if updates.usd is None else max(0.0, updates.usd - (self._base_usd or 0.0))
         is_short = updates.closing_length == len(updates.closing)
         return {
             "calls": updates.finished_calls,
             "closing": updates.closing if is_short else "",
             "spoke": updates.closing_length > 0,
             "rejected": updates.last_call is not None and updates.last_call.is_refused,
-            "usd": usd,
+            "usd": updates.usd,
         }
 
 

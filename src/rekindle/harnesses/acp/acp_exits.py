@@ -59,7 +59,6 @@ def make_report(ended: dict[str, Any]) -> FinalReport:
     is_refused = bool(closing) and _is_error_text(closing, calls)
     ok = stop == "end_turn" and not failure and has_answered and not is_refused
     code = error.get("code")
-    usd = ended.get("usd")
     return FinalReport(
         session="",
         ok=ok,
@@ -71,10 +70,15 @@ def make_report(ended: dict[str, Any]) -> FinalReport:
         else code
         if isinstance(code, int) and code in _STATUSES
         else None,
-        # An agent that does not know a model's price reports 0.
-        usd=float(usd) if isinstance(usd, int | float) and usd else None,
+        usd=read_cost(ended),
         tokens=tokens,
     )
+
+
+def read_cost(line: dict[str, Any]) -> float | None:
+    """Return the launch's cost so far. An agent that does not know a model's price reports 0."""
+    usd = line.get("usd")
+    return float(usd) if isinstance(usd, int | float) and usd > 0 else None
 
 
 def classify(ended: ProcessResult) -> LaunchExit:

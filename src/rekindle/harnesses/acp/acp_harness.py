@@ -99,7 +99,7 @@ class AcpHarness:
         # `-P` keeps the agent's folder out of Python's path.
         argv = [sys.executable, "-P", "-m", BRIDGE, f"--rules={start.scratch}/{RULES_FILE}"]
         if start.resumes:
-            argv.append(f"--session={start.session}")
+            argv += [f"--session={start.session}", f"--spent={start.session_usd}"]
         if start.persona.model:
             argv.append(f"--model={start.persona.model}")
         environment: dict[str, str] = {}
@@ -268,7 +268,8 @@ def read_stream(line: bytes) -> tuple[OutputItem, ...]:  # noqa: PLR0911 - one r
             if tokens is None:
                 return ()
             known: UsageSource = "reported" if window else "unknown"
-            return (UsageReport(WindowUsage(tokens, window or None, known), TURN),)
+            usage = WindowUsage(tokens, window or None, known)
+            return (UsageReport(usage, TURN, acp_exits.read_cost(record)),)
         case "limited":
             return (LimitReport(to_count(record.get("resets_at"))),)
         case "ended":

@@ -10,11 +10,12 @@ The lines are JSON objects, each with a `type`:
 | `called` | `id`, `tool`, `arguments` |
 | `decided` | `id`, `decision` (`allow`, `reject` or `ask`), and the tool and arguments |
 | `returned` | `id`, `ok`, `refused` |
-| `used` | `tokens` and `window` of the context; `usd` of the session so far, if reported |
+| `used` | `tokens` and `window` of the context; `usd` of this turn so far, if reported |
 | `limited` | `resets_at` of a usage limit |
 | `ended` | see `acp_bridge` |
 """
 
+import math
 import time
 from collections.abc import Callable
 from typing import Any
@@ -33,11 +34,13 @@ _SIGNS = frozenset({"agent_thought_chunk", "plan", "current_mode_update"})
 class AcpUpdates:
     """Reads the updates of one turn."""
 
-    def __init__(self, write: Print) -> None:
-        self._print = write
+    def __init__(self, write: Print, spent: float = 0.0) -> None:
+        """Print lines with `write`. `spent` is the session's cost that is counted already."""
+        self._print, self._spent = write, spent
+        self._is_counted = spent > 0
         self.calls: dict[str, AcpCall] = {}
         self.usd: float | None = None
-        """Cost of the session so far, if the agent reports it."""
+        """Cost of this turn so far, if the agent reports it."""
         self.finished_calls = 0
         """Number of calls that ended with success."""
         self.last_call: AcpCall | None = None
@@ -122,15 +125,26 @@ class AcpUpdates:
             self._sign()
 
     def _take_usage(self, update: dict[str, Any]) -> None:
-        cost = update.get("cost")
-        if isinstance(cost, dict) and cost.get("currency") == "USD":
-            amount = cost.get("amount")
-            self.usd = float(amount) if isinstance(amount, int | float) else self.usd
+        self._take_cost(update.get("cost"))
         if not self.is_replay:
             line = {"type": "used", "tokens": update.get("used"), "window": update.get("size")}
             self._print({**line, "usd": self.usd})
         if resets_at := _find_reset(update):
             self._print({"type": "limited", "resets_at": resets_at})
+
+    def _take_cost(self, cost: object) -> None:
+        """Take the cost of the whole session, of which only the new part counts."""
+        if not isinstance(cost, dict) or cost.get("currency") != "USD":
+            return
+        total = cost.get("amount")
+        if not isinstance(total, int | float):
+            return
+        if self.is_replay:
+            self._spent = self._spent if self._is_counted else total
+            return
+        if self.usd is None and total < self._spent and not math.isclose(total, self._spent):
+            self._spent = 0.0  # this agent forgets the cost when it exits
+        self.usd = max(0.0, total - self._spent)
 
     def _sign(self) -> None:
         now = time.monotonic()

@@ -181,10 +181,8 @@ class _ProjectionBuilder(ProjectionFields):
                 self._apply_cycle(event)
             case events.LaunchStarted():
                 sessions.record_launch_start(self.attempts, event)
-            case events.LaunchEnded():
-                sessions.record_launch_end(self.attempts, event)
-                self._apply_measurement(event)
-                self.run = runs.apply_event(self.run, event)
+            case events.LaunchEnded() | events.SpendRecorded():
+                self._apply_spending(event)
             case events.DesiredSet():
                 self.run = runs.apply_desired(self.run, event)
             case events.RestartRequested(fresh=True):
@@ -196,6 +194,13 @@ class _ProjectionBuilder(ProjectionFields):
                 self._apply_person(event)
             case _:
                 self.run = runs.apply_event(self.run, event)
+
+    def _apply_spending(self, event: events.LaunchEnded | events.SpendRecorded) -> None:
+        if isinstance(event, events.LaunchEnded):
+            sessions.record_launch_end(self.attempts, event)
+            self._apply_measurement(event)
+        sessions.record_cost(self.lives, event)
+        self.run = runs.apply_event(self.run, event)
 
     def _apply_place(
         self,

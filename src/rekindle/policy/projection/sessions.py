@@ -39,6 +39,8 @@ class SessionRecord(msgspec.Struct, frozen=True):
     transcript: str = ""
     transcript_seq: int = 0
     asked: SubmittedPrompt | None = None
+    usd: float = 0.0
+    """Cost that the CLI has reported for the session, in dollars."""
 
     @property
     def is_open(self) -> bool:
@@ -139,6 +141,16 @@ def record_prompt(lives: dict[str, SessionRecord], event: events.PromptSubmitted
     prompt = SubmittedPrompt(event.ts, event.text, event.call, event.seq or NOT_IN_LOG)
     if record.asked is None or _order_prompt(prompt) > _order_prompt(record.asked):
         lives[event.session] = msgspec.structs.replace(record, asked=prompt)
+
+
+def record_cost(
+    lives: dict[str, SessionRecord], event: events.SpendRecorded | events.LaunchEnded
+) -> None:
+    """Record a session's cost, so that its next launch counts only what is new."""
+    if event.session and event.session_usd:
+        record = lives.get(event.session, SessionRecord())
+        usd = max(record.usd, event.session_usd)
+        lives[event.session] = msgspec.structs.replace(record, usd=usd)
 
 
 def _order_prompt(prompt: SubmittedPrompt) -> tuple[object, ...]:

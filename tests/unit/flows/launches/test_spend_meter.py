@@ -1,6 +1,6 @@
 """The cost of a running launch, reported or computed from its turns."""
 
-from datetime import date
+from datetime import UTC, date, datetime
 
 import pytest
 
@@ -12,6 +12,7 @@ from rekindle.policy.supervision.list_prices import PriceList
 
 PRICES = PriceList({"m": ModelPrice(10.0, 100.0, cached=1.0)})
 DAY = date(2026, 11, 18)
+NOW = datetime(2026, 11, 18, tzinfo=UTC)
 
 
 def meter(*items, before=None, prices=PRICES, left=None):
@@ -46,6 +47,25 @@ def test_the_cost_that_the_cli_reports_replaces_the_computed_one():
     assert spent.usd == 3.0
     assert spent.is_reported
     assert not spent.is_estimated
+
+
+def test_a_cost_that_is_reported_during_the_launch_counts_at_once():
+    """A cap in dollars ends the launch, and a killed launch keeps its cost."""
+    report = UsageReport(WindowUsage(50_000, 200_000, "reported"), "a", usd=12.0)
+    made = meter(report, before=RunSpending(usd=1.0, is_reported=True))
+    assert made.certain().usd == made.spent(ended=True).usd == 13.0
+    assert made.spent(ended=True).is_reported
+    assert made.reported_usd == 12.0
+
+
+def test_the_reported_cost_is_recorded_with_its_session():
+    made = SpendMeter(RunSpending(), PRICES, DAY, session_usd=2.0)
+    made.take(turn("a", 1000))
+    event = made.make_event(NOW, "l1", "ses_1")
+    assert (event.session, event.session_usd) == ("", 0.0)
+    made.take(UsageReport(WindowUsage(1000, None, "unknown"), "a", usd=0.5))
+    event = made.make_event(NOW, "l1", "ses_1")
+    assert (event.usd, event.session, event.session_usd) == (0.5, "ses_1", 2.5)
 
 
 def test_a_total_with_an_earlier_estimate_stays_an_estimate():

@@ -93,10 +93,11 @@ def test_a_session_is_resumed_or_loaded_without_its_old_conversation(stage, resu
     turns = [say("first")], [say("second"), {"update": {**LATER, **new}}]
     stage.script(*turns, resume=resume, replayed=[{**LATER, **old}])
     stage.run()
-    opened, *lines, ended = stage.run(RESUMED)
+    opened, *lines, ended = stage.run(RESUMED, "--spent=2.0")
     assert (opened["how"], opened["session"]) == (how, SESSION)
     assert find(lines, "said") == [{"type": "said", "text": "second"}]
-    assert ended["usd"] == (0.5 if how == "load" else 2.5)
+    assert [line["usd"] for line in find(lines, "used")] == [0.5]
+    assert ended["usd"] == 0.5
 
 
 def test_a_method_that_is_only_advertised_is_replaced_by_load(stage):

@@ -74,8 +74,9 @@ def test_an_agent_of_this_protocol_has_no_terminal():
 
 @pytest.mark.parametrize("session", ["ses_16d3b2f3cffeZk2", "0a1b2c3d-0000-4000-8000-00000000000f"])
 def test_a_session_is_resumed_by_its_id(session):
-    start = LaunchSpec(session=session, resumes=True, scratch="/s")
-    assert f"--session={session}" in make_harness("qwen").command(start).argv
+    start = LaunchSpec(session=session, resumes=True, scratch="/s", session_usd=1.5)
+    argv = make_harness("qwen").command(start).argv
+    assert {f"--session={session}", "--spent=1.5"} <= {*argv}
 
 
 @pytest.mark.parametrize("name", TRUSTING)
@@ -217,6 +218,11 @@ def test_each_line_of_the_bridge_is_read():
     assert read(type="returned", id="c1", ok=True, refused=False) == (ToolCallFinished("c1"),)
     (used,) = read(type="used", tokens=90, window=100, usd=None)
     assert used == UsageReport(WindowUsage(90, 100, "reported"), acp_harness.TURN)
+    assert used.usd is None
+    (priced,) = read(type="used", tokens=90, window=100, usd=0.25)
+    assert priced.usd == 0.25
+    (free,) = read(type="used", tokens=90, window=100, usd=0.0)
+    assert free.usd is None
     (unsized,) = read(type="used", tokens=90, window=0)
     assert unsized.usage.known == "unknown"
     assert read(type="limited", resets_at=7) == (LimitReport(7),)

@@ -1,5 +1,7 @@
 """Updates of an agent become lines of the bridge."""
 
+import pytest
+
 from rekindle.harnesses.acp.acp_updates import AcpUpdates
 
 
@@ -68,11 +70,36 @@ def test_a_long_text_without_a_line_break_is_printed():
     assert [len(line["text"]) for line in lines] == [6_000, 1]
 
 
-def test_an_old_conversation_is_not_printed_but_its_cost_is_kept():
-    cost = {"amount": 2, "currency": "USD"}
-    usage = {"sessionUpdate": "usage_update", "used": 1, "size": 2, "cost": cost}
-    lines, reader = read(say("old"), call("completed"), usage, replay=True)
-    assert (lines, reader.usd) == ([], 2.0)
+def use(amount):
+    cost = {"amount": amount, "currency": "USD"}
+    return {"sessionUpdate": "usage_update", "used": 1, "size": 2, "cost": cost}
+
+
+@pytest.mark.parametrize(
+    ("spent", "replayed", "totals", "costs"),
+    [
+        (0.0, [], [0.5, 2.5], [0.5, 2.5]),
+        (0.0, [1.0, 2.0], [2.5], [0.5]),
+        (2.0, [], [2.0, 2.5], [0.0, 0.5]),
+        # The cost of a launch that was killed before it reported it is not lost.
+        (1.0, [2.0], [2.5], [1.5]),
+        # This agent counts from its own start.
+        (2.0, [], [0.4, 2.5], [0.4, 2.5]),
+        (0.1 + 0.2, [], [0.3], [0.0]),
+    ],
+)
+def test_only_the_new_part_of_a_session_s_cost_counts(spent, replayed, totals, costs):
+    lines = []
+    reader = AcpUpdates(lines.append, spent)
+    reader.is_replay = True
+    for update in (say("old"), call("completed"), *map(use, replayed)):
+        reader.take(update)
+    assert (lines, reader.usd) == ([], None)
+    reader.is_replay = False
+    for total in totals:
+        reader.take(use(total))
+    assert [line["usd"] for line in lines] == costs
+    assert reader.usd == costs[-1]
 
 
 def test_costs_in_other_currencies_are_ignored():

@@ -122,7 +122,8 @@ LIVES = [
     over("l1", 2, opened=True),
     launched("l2", 3, resumes=True),
     over("l2", 4, exit_kind="lost", resumes=True),
-    over("l2", 5, exit_kind="clean", resumes=True),
+    over("l2", 5, exit_kind="clean", resumes=True, session_usd=2.5),
+    events.SpendRecorded(ts=at(3), launch="l2", tokens=1, session="one", session_usd=2.0),
     events.CycleStarted(ts=at(0), cycle=1),
     events.CycleEnded(ts=at(5), cycle=1),
 ]
@@ -135,6 +136,15 @@ def test_the_order_of_events_does_not_count(order):
     found = folded(*order, *order[:5])
     assert (found.lives, found.attempts) == (expected.lives, expected.attempts)
     assert (found.cycle, found.is_cycle_open) == (1, False)
+
+
+def test_the_reported_cost_of_a_session_is_the_highest_one():
+    """The next launch of the session counts only what is added to it."""
+    recorded = events.SpendRecorded(ts=at(3), launch="l1", tokens=1, session="one", session_usd=2.0)
+    assert folded(began(), recorded).lives["one"].usd == 2.0
+    assert folded(*LIVES).lives["one"].usd == 2.5
+    nameless = events.SpendRecorded(ts=at(3), launch="", tokens=1, usd=2.0)
+    assert folded(nameless).lives == {}
 
 
 def test_a_launch_is_known_from_its_start_and_its_end():
