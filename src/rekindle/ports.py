@@ -11,9 +11,9 @@ from rekindle.documents.hooks.hook_settings import (
     HookInstallation,
     HookObstacle,
 )
+from rekindle.documents.launches.brake import Brake
 from rekindle.documents.launches.launch_types import (
     BackgroundProcess,
-    Brake,
     Capabilities,
     LaunchExit,
     LaunchSpec,

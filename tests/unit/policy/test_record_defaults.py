@@ -16,7 +16,7 @@ from rekindle.documents.events import (
     session_events,
 )
 from rekindle.documents.hooks import hook_record
-from rekindle.documents.launches import background_record, launch_types
+from rekindle.documents.launches import background_record, brake, launch_types
 from rekindle.documents.screens import agent_night, agent_row
 from rekindle.documents.transcripts import turns
 from rekindle.policy.briefs import brief_content, brief_request, brief_schedule
@@ -33,7 +33,7 @@ from rekindle.policy.supervision import budget, hang, next_move, run_moves, watc
 
 MODULES = [
     *(document_events, event, handoff_events, operator_events, ownership_events, run_events),
-    *(session_events, hook_record, background_record, launch_types, agent_night, agent_row),
+    *(session_events, hook_record, background_record, brake, launch_types, agent_night, agent_row),
     *(
         service_units,
         state,

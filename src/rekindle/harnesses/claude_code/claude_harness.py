@@ -25,8 +25,8 @@ from rekindle.documents.hooks.hook_settings import (
     HookInstallation,
     HookObstacle,
 )
+from rekindle.documents.launches.brake import Brake
 from rekindle.documents.launches.launch_types import (
-    Brake,
     Capabilities,
     LaunchSpec,
     ProgramCommand,

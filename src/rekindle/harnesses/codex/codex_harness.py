@@ -28,8 +28,8 @@ starts anything else, so it can safely use the first `codex` on the PATH. Limits
 
 from collections.abc import Iterable, Mapping
 
+from rekindle.documents.launches.brake import Brake
 from rekindle.documents.launches.launch_types import (
-    Brake,
     Capabilities,
     LaunchSpec,
     ProgramCommand,

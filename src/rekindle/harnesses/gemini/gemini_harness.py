@@ -40,9 +40,9 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from rekindle.documents.launches.brake import Brake
 from rekindle.documents.launches.launch_types import (
     AssistantText,
-    Brake,
     Capabilities,
     FinalReport,
     LaunchSpec,

@@ -13,8 +13,8 @@ from typing import Final
 
 import msgspec
 
+from rekindle.documents.launches.brake import Brake
 from rekindle.documents.launches.launch_types import (
-    Brake,
     WindowUsage,
 )
 from rekindle.documents.manifest_keys import TRIGGER_PATTERN, Handover

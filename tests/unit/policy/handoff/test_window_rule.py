@@ -7,7 +7,8 @@ import msgspec
 import pytest
 
 from rekindle.documents import events, manifest
-from rekindle.documents.launches.launch_types import Brake, WindowUsage
+from rekindle.documents.launches.brake import Brake
+from rekindle.documents.launches.launch_types import WindowUsage
 from rekindle.errors import ManifestError
 from rekindle.harnesses.claude_code import claude_harness
 from rekindle.harnesses.codex import codex_harness
