@@ -3,12 +3,15 @@
 import json
 import signal
 import sys
+from types import SimpleNamespace
 
 import pytest
 
 from acp_stage import AGENT, SESSION, ask, call, say
 from e2e.sandbox import TASK, Rekindle
 from e2e.test_command import Program
+from e2e.test_spending import charge
+from loopback.script import Usage
 from rekindle.policy.exits.stop_reasons import OUTCOMES, STOP_REASONS
 from sampling import WHOLE
 
@@ -28,13 +31,13 @@ def rekindle(place, tmp_path):
     return found
 
 
-def script(rekindle, *turns, more=""):
+def script(rekindle, *turns, more="", harness="acp", **answers):
     """Write the agent's turns and the manifest."""
     journal = rekindle.project / "journal"
-    text = {"journal": str(journal), "initialize": CAN, "turns": turns}
+    text = {"journal": str(journal), "initialize": CAN, "turns": turns, **answers}
     (rekindle.project / "script.json").write_text(json.dumps(text))
     command = f"[{sys.executable}, {AGENT}, script.json]"
-    entry = f"    harness: acp\n    cycles: 1\n    until: ['true']\n    command: {command}\n"
+    entry = f"    harness: {harness}\n    cycles: 1\n    until: ['true']\n    command: {command}\n"
     (rekindle.project / "rekindle.yaml").write_text(
         f"version: 1\nagents:\n  trades:\n{entry}{more}"
     )
@@ -166,3 +169,39 @@ def test_a_budget_in_dollars_ends_a_running_launch(rekindle):
     (over,) = rekindle.events("run.ended")
     assert over["why"] == "budget"
     assert list_tools(rekindle) == []
+
+
+@pytest.mark.parametrize("is_separate", [True, False])
+def test_the_cost_of_an_agent_without_a_price_is_within_five_percent(rekindle, is_separate):
+    """Each request is charged as by the scripted model; the price of a long prompt does not apply.
+
+    Some agents count cached tokens as input, too.
+    """
+    requests, read, written, cached, stored = 40, 3_000, 700, 90_000, 4_000
+    inner = 0 if is_separate else cached + stored
+    usage = {
+        "inputTokens": requests * (read + inner),
+        "outputTokens": requests * written,
+        "cachedReadTokens": requests * cached,
+        "cachedWriteTokens": requests * stored,
+        "totalTokens": requests * (read + cached + stored + written),
+    }
+    context = {"sessionUpdate": "usage_update", "used": 98_000, "size": 400_000}
+    end = {"answer": {"stopReason": "end_turn", "usage": usage}}
+    model = {"category": "model", "currentValue": "openai/gpt-5.5[medium]"}
+    script(
+        rekindle,
+        [say("done"), {"update": context}, end],
+        harness="codex-acp",
+        new={"configOptions": [model]},
+    )
+    rekindle("run")
+    (ended,) = rekindle.events("launch.ended")
+    turn = SimpleNamespace(
+        usage=Usage(input=read, cache_read=cached, cache_write=stored, output=written)
+    )
+    true = requests * charge(SimpleNamespace(step=turn, body={"model": "gpt-5.5"}))
+    assert ended["run_usd"] == pytest.approx(true, rel=0.05)
+    assert ended["run_tokens"] == usage["totalTokens"]
+    assert ended["is_estimated"] is True
+    assert f"~${ended['run_usd']:.2f}" in rekindle("status", "trades")

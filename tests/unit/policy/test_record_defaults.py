@@ -63,6 +63,7 @@ GIVEN = {
     "ProcessSigns.reports": True,
     "AgentLimits.checkpoints": True,
     "StartAttempt.times": 1,
+    "Capabilities.reports_tokens": True,
     "Capabilities.terminal": True,
 }
 """Fields with another default: a launch has started, a CLI can do what most CLIs can."""

@@ -162,6 +162,26 @@ def test_a_program_of_which_nothing_is_known_has_no_list_price(make):
 
 
 @pytest.mark.parametrize(
+    ("harness", "is_refused"),
+    [("kimi", True), ("acp", True), ("copilot", False), ("opencode", False), ("codex", False)],
+)
+def test_a_cap_on_money_needs_prices_if_neither_money_nor_tokens_are_reported(
+    make, tmp_path, harness, is_refused
+):
+    make(harness=harness)
+    path = tmp_path / "rekindle.yaml"
+    path.write_text(f"{path.read_text()}quota: {{per_day: {{usd: 1}}}}\n")
+
+    def is_found():
+        refused = map(str, find_obstacles(config.load_project(tmp_path), "trades"))
+        return any("does not report its costs" in each for each in refused)
+
+    assert is_found() == is_refused
+    path.write_text(f"{path.read_text()}prices: {{own: {{input: 1, output: 1}}}}\n")
+    assert not is_found()
+
+
+@pytest.mark.parametrize(
     ("cap", "is_refused"),
     [
         ("quota: {per_day: {usd: 1}}", True),

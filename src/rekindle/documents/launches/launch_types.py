@@ -104,6 +104,8 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the caller can choose the id of a new session."""
     reports_money: bool = False
     """Whether the CLI reports its cost and can enforce a cap."""
+    reports_tokens: bool = True
+    """Whether the CLI reports the tokens of all requests, so that list prices give its cost."""
     permits_tools: bool = False
     """Whether a persona's `allowed_tools` and `deny` apply to the CLI's tools."""
     denies_paths: bool = False
@@ -146,6 +148,8 @@ class WindowUsage(msgspec.Struct, frozen=True):
     """Number of `tokens` that the API wrote to its cache, for a few minutes."""
     stored_long: int = 0
     """Number of `tokens` that the API wrote to its cache, for an hour."""
+    longest: int = 0
+    """Number of tokens in the longest request, if `tokens` is a sum of several requests."""
 
     @property
     def percent(self) -> float | None:
@@ -217,6 +221,8 @@ class UsageReport(msgspec.Struct, frozen=True):
     """Id of the turn, which may be reported several times; empty if each report is a new turn."""
     usd: float | None = None
     """Cost of the launch so far in dollars, if the CLI reports it while it runs."""
+    is_context: bool = False
+    """Whether `usage` is only the size of the context, which may be cached and read repeatedly."""
 
 
 class RetryReport(msgspec.Struct, frozen=True):
@@ -259,6 +265,8 @@ class FinalReport(msgspec.Struct, frozen=True):
     usd: float | None = None
     tokens: int | None = None
     """Number of tokens read and written in all turns, if the CLI reports them only at the end."""
+    usage: WindowUsage | None = None
+    """The same tokens by kind, from which the cost of all turns is computed."""
     windows: dict[str, int] = {}
     """Window size in tokens of each model that was used."""
 

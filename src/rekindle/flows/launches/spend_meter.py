@@ -33,6 +33,8 @@ class SpendMeter:
         self._turns: dict[str, WindowUsage] = {}
         self._told: float | None = None
         self._counted = 0
+        self._total: WindowUsage | None = None
+        self._context: WindowUsage | None = None
         self._given: WindowUsage | None = None
 
     def count_given(self, tokens: int) -> None:
@@ -45,11 +47,14 @@ class SpendMeter:
     def take(self, seen: OutputItem) -> None:
         match seen:
             case UsageReport():
-                self._take_turn(seen.turn or str(len(self._turns)), seen.usage)
+                name = seen.turn or str(len(self._turns))
+                self._take_turn(name, seen.usage)
+                self._context = self._turns[name] if seen.is_context else self._context
                 self._take_total(seen.usd)
             case FinalReport():
                 self._take_total(seen.usd)
                 self._counted = max(self._counted, seen.tokens or 0)
+                self._total = seen.usage or self._total
             case _:
                 pass
 
@@ -116,10 +121,13 @@ class SpendMeter:
     def certain(self) -> RunSpending:
         """Return the spending without guesses. A guess must not end a running launch."""
         turns = self._list_turns()
-        return self._make_spending(turns, self._find_cost(turns)[0], self._before.unpriced)
+        priced = [turn for turn in turns if turn is not self._context]
+        return self._make_spending(turns, self._find_cost(priced)[0], self._before.unpriced)
 
     def _list_turns(self) -> list[WindowUsage]:
-        """Return the reported turns. An estimate counts only if there are none."""
+        """Return the reported turns, or their total. An estimate counts if there are none."""
+        if self._total is not None:
+            return [self._total]
         turns = self._turns.values()
         return [turn for turn in turns if turn.known != "estimated"] or list(turns)
 

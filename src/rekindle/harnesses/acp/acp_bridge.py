@@ -4,8 +4,8 @@
 
 It prints the lines that `acp_updates` describes. The last one is `ended`, with the `stop` reason,
 the `usage` and `failure` of the turn, the number of `calls`, the `closing` text after the last
-call, whether that call was `rejected`, and the turn's cost in `usd`. If the agent refused a
-request, it has the `error` and its `method`.
+call, whether that call was `rejected`, the `model`, the longest `context`, and the turn's cost in
+`usd`. If the agent refused a request, it has the `error` and its `method`.
 
 The bridge offers neither files nor terminals, so the agent uses its own, inside the sandbox in
 which it was started. Only the first answer has a timeout: later, the supervisor notices if there
@@ -98,8 +98,7 @@ class AcpBridge:
         except AgentEndedError:
             ended, code = {"error": {"message": "the agent exited"}, "method": "exit"}, 1
         except BridgeStopError:
-            ended, code = {"stop": "cancelled"}, 128 + signal.SIGTERM
-            self._cancel()
+            ended, code = {**self._cancel(), "stop": "cancelled"}, 128 + signal.SIGTERM
         self._updates.flush()
         print_line({"type": "ended", **self._describe_turn(), **ended})
         exit_code = self._link.close()
@@ -125,8 +124,8 @@ class AcpBridge:
             raise AgentRefusalError("initialize", {"message": words})
         how, answer = self._open_session(_to_mapping(told.get("agentCapabilities")))
         agent = _to_mapping(told.get("agentInfo"))
-        models = _to_mapping(answer.get("models"))
-        line = {"session": self._session, "how": how, "model": models.get("currentModelId")}
+        self._updates.model = self._options.get("model") or find_model(answer)
+        line = {"session": self._session, "how": how, "model": self._updates.model}
         named = {"agent": agent.get("name"), "version": agent.get("version")}
         print_line({"type": "opened", **line, **named})
         for category in ("model", "mode"):
@@ -241,14 +240,15 @@ class AcpBridge:
         )
         self._link.answer(request["number"], {"outcome": outcome})
 
-    def _cancel(self) -> None:
-        """Cancel the turn, and let the agent store its session."""
+    def _cancel(self) -> Message:
+        """Cancel the turn, and let the agent store its session. Return its answer."""
         if not self._turn:
-            return
+            return {}
         self._link.notify("session/cancel", {"sessionId": self._session})
         deadline = time.monotonic() + ACP_CANCEL_SECONDS
         with contextlib.suppress(Exception):  # the agent is ended next, whatever it answers
-            self._wait_for("session/prompt", self._turn, deadline)
+            return self._read_result(self._wait_for("session/prompt", self._turn, deadline))
+        return {}
 
     def _read_result(self, result: Message) -> Message:
         """Return how the agent says that the turn ended."""
@@ -268,6 +268,8 @@ class AcpBridge:
             "spoke": updates.closing_length > 0,
             "rejected": updates.last_call is not None and updates.last_call.is_refused,
             "usd": updates.usd,
+            "model": updates.model,
+            "context": updates.longest_context,
         }
 
 
@@ -294,6 +296,14 @@ def print_line(line: dict[str, Any]) -> None:
     data = json.dumps(line).encode() + b"\n"
     while data:
         data = data[os.write(1, data) :]
+
+
+def find_model(answer: Message) -> str:
+    """Return the id of the session's model, or ""."""
+    options = _to_list(answer.get("configOptions"))
+    chosen = (each.get("currentValue") for each in options if each.get("category") == "model")
+    value = next(chosen, None) or _to_mapping(answer.get("models")).get("currentModelId")
+    return value if isinstance(value, str) else ""
 
 
 def _list_values(option: Message) -> list[object]:

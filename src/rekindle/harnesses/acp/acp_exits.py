@@ -9,7 +9,12 @@ person reads.
 import re
 from typing import Any
 
-from rekindle.documents.launches.launch_types import FinalReport, LaunchExit, ProcessResult
+from rekindle.documents.launches.launch_types import (
+    FinalReport,
+    LaunchExit,
+    ProcessResult,
+    WindowUsage,
+)
 from rekindle.harnesses import exit_verdicts, message_verdicts
 from rekindle.harnesses.exit_verdicts import ExitVerdict
 from rekindle.harnesses.untrusted_json import to_count, to_mapping, to_text, to_word
@@ -48,9 +53,8 @@ IDLE = "it ended its turn without an answer, so its requests were probably refus
 def make_report(ended: dict[str, Any]) -> FinalReport:
     """Return the bridge's last line as a report. It is a success only if there is evidence."""
     error, failure = to_mapping(ended.get("error")), to_mapping(ended.get("failure"))
-    usage = to_mapping(ended.get("usage"))
     closing, calls = to_text(ended.get("closing")), to_count(ended.get("calls")) or 0
-    tokens = _sum_tokens(usage)
+    usage = read_usage(ended)
     stop = to_word(ended.get("stop"))
     closing = _RETRIES.sub("", closing)
     # Kimi says nothing if the request after a call was refused. After a rejected call, some agents
@@ -71,7 +75,8 @@ def make_report(ended: dict[str, Any]) -> FinalReport:
         if isinstance(code, int) and code in _STATUSES
         else None,
         usd=read_cost(ended),
-        tokens=tokens,
+        tokens=usage.tokens + usage.written if usage else None,
+        usage=usage,
     )
 
 
@@ -79,6 +84,33 @@ def read_cost(line: dict[str, Any]) -> float | None:
     """Return the launch's cost so far. An agent that does not know a model's price reports 0."""
     usd = line.get("usd")
     return float(usd) if isinstance(usd, int | float) and usd > 0 else None
+
+
+def read_usage(ended: dict[str, Any]) -> WindowUsage | None:
+    """Return the tokens in the answer to the prompt, or None if it has none.
+
+    In the protocol, the kinds of tokens are counted separately. But some agents count cached tokens
+    or thoughts twice, as the total then shows.
+    """
+    counts = to_mapping(ended.get("usage"))
+    keys = ("inputTokens", "outputTokens", "cachedReadTokens", "cachedWriteTokens", "thoughtTokens")
+    read, written, cached, stored, thoughts = (to_count(counts.get(key)) or 0 for key in keys)
+    total = to_count(counts.get("totalTokens"))
+    if total is None:
+        total = read + written + cached + stored
+    if total >= read + written + cached + stored:
+        read += cached + stored
+    if total >= read + written + thoughts:
+        written += thoughts
+    if not read and not written:
+        return None
+    # The price of a request can depend on its length.
+    calls = to_count(ended.get("calls")) or 0
+    longest = to_count(ended.get("context")) or read // (calls + 1)
+    model = to_word(ended.get("model"))
+    return WindowUsage(
+        read, None, "unknown", model, written, cached=cached, stored=stored, longest=longest
+    )
 
 
 def classify(ended: ProcessResult) -> LaunchExit:
@@ -158,11 +190,3 @@ def _list_signs(*sources: dict[str, Any]) -> list[str]:
     values = [source.get(key) for source in sources for key in _SIGN_KEYS]
     named = [next(iter(value), "") if isinstance(value, dict) else value for value in values]
     return [word for value in named if (word := to_word(value))]
-
-
-def _sum_tokens(usage: dict[str, Any]) -> int | None:
-    total = to_count(usage.get("totalTokens"))
-    if total is not None:
-        return total
-    parts = [to_count(usage.get(key)) for key in ("inputTokens", "outputTokens")]
-    return sum(part or 0 for part in parts) if any(part is not None for part in parts) else None

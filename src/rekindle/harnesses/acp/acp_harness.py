@@ -81,6 +81,7 @@ class AcpHarness:
             hooks=False,
             names_sessions=False,
             reports_money=preset.reports_money,
+            reports_tokens=preset.reports_tokens,
             permits_tools=preset.asks,
             model=True,
             gate="closed" if preset.asks else "none",
@@ -268,8 +269,8 @@ def read_stream(line: bytes) -> tuple[OutputItem, ...]:  # noqa: PLR0911 - one r
             if tokens is None:
                 return ()
             known: UsageSource = "reported" if window else "unknown"
-            usage = WindowUsage(tokens, window or None, known)
-            return (UsageReport(usage, TURN, acp_exits.read_cost(record)),)
+            usage = WindowUsage(tokens, window or None, known, to_word(record.get("model")))
+            return (UsageReport(usage, TURN, acp_exits.read_cost(record), is_context=True),)
         case "limited":
             return (LimitReport(to_count(record.get("resets_at"))),)
         case "ended":

@@ -34,6 +34,8 @@ class AcpPreset(msgspec.Struct, frozen=True, kw_only=True):
     ask_environment: Mapping[str, str] = {}
     """Variables that make the agent ask."""
     reports_money: bool = False
+    reports_tokens: bool = False
+    """Whether the answer to a prompt has the tokens of all requests, and not only of the last."""
     settings: tuple[str, ...] = ()
     """Names of files and folders in the workspace that can permit calls or start programs."""
     is_recorded: bool = True
@@ -108,6 +110,7 @@ PRESETS = {
             command=("copilot", "--acp"),
             install="install it: npm install -g @github/copilot",
             settings=(".copilot", ".github/copilot", ".github/hooks"),
+            reports_tokens=True,
             prefixes=("COPILOT_",),
         ),
         AcpPreset(
@@ -117,6 +120,7 @@ PRESETS = {
             install="install it, with node 22 or later: "
             "npm install -g @agentclientprotocol/claude-agent-acp",
             reports_money=True,
+            reports_tokens=True,
             prefixes=("ANTHROPIC_", "CLAUDE_"),
             hosts=("api.anthropic.com", "platform.claude.com", "console.anthropic.com"),
             instead="claude-code",
@@ -127,6 +131,7 @@ PRESETS = {
             title="Codex over ACP",
             command=("codex-acp",),
             install="install it: npm install -g @agentclientprotocol/codex-acp",
+            reports_tokens=True,
             prefixes=("OPENAI_", "CODEX_"),
             hosts=("api.openai.com", "chatgpt.com", "auth.openai.com"),
             instead="codex",

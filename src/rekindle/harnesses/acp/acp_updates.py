@@ -10,7 +10,7 @@ The lines are JSON objects, each with a `type`:
 | `called` | `id`, `tool`, `arguments` |
 | `decided` | `id`, `decision` (`allow`, `reject` or `ask`), and the tool and arguments |
 | `returned` | `id`, `ok`, `refused` |
-| `used` | `tokens` and `window` of the context; `usd` of this turn so far, if reported |
+| `used` | `tokens` and `window` of the context, `model`; `usd` of this turn so far, if reported |
 | `limited` | `resets_at` of a usage limit |
 | `ended` | see `acp_bridge` |
 """
@@ -41,6 +41,8 @@ class AcpUpdates:
         self.calls: dict[str, AcpCall] = {}
         self.usd: float | None = None
         """Cost of this turn so far, if the agent reports it."""
+        self.model = ""
+        self.longest_context = 0
         self.finished_calls = 0
         """Number of calls that ended with success."""
         self.last_call: AcpCall | None = None
@@ -127,8 +129,11 @@ class AcpUpdates:
     def _take_usage(self, update: dict[str, Any]) -> None:
         self._take_cost(update.get("cost"))
         if not self.is_replay:
-            line = {"type": "used", "tokens": update.get("used"), "window": update.get("size")}
-            self._print({**line, "usd": self.usd})
+            tokens = update.get("used")
+            if isinstance(tokens, int):
+                self.longest_context = max(self.longest_context, tokens)
+            line = {"type": "used", "tokens": tokens, "window": update.get("size")}
+            self._print({**line, "usd": self.usd, "model": self.model})
         if resets_at := _find_reset(update):
             self._print({"type": "limited", "resets_at": resets_at})
 

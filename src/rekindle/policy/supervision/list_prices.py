@@ -43,14 +43,14 @@ class PriceList(msgspec.Struct, frozen=True):
 
     def find(self, model: str, *, tokens: int, day: date) -> ModelPrice | None:
         """Return the price of a turn with this many input tokens, or None if it is unknown."""
-        name = _find_longest(self.own, model)
+        name = _find_longest(self.own, model) or _find_longest(self.own, _strip_around(model))
         if name or "default" in self.own:
             return self.own[name or "default"]
         return find_list_price(model, tokens=tokens, day=day) if self.has_list_prices else None
 
     def compute_cost(self, turn: WindowUsage, day: date) -> float | None:
         """Return the cost of a turn in dollars, or None if its model has no price."""
-        price = self.find(turn.model, tokens=turn.tokens, day=day)
+        price = self.find(turn.model, tokens=turn.longest or turn.tokens, day=day)
         if price is None:
             return None
         cached, stored = _either(price.cached, price.input), _either(price.cache_write, price.input)
@@ -75,7 +75,7 @@ def find_list_price(model: str, *, tokens: int = 0, day: date) -> ListPrice | No
     not if the rest is the number of another version.
     """
     prices = read_list_prices()
-    bare = _AROUND.sub("", _AROUND.sub("", model.lower()))
+    bare = _strip_around(model.lower())
     name = _find_longest(prices, bare)
     if not name or _VERSION.match(bare.removeprefix(name)):
         return None
@@ -110,6 +110,10 @@ def _parse_row(words: list[str]) -> ListPrice:
         above=above,
         since=since,
     )
+
+
+def _strip_around(model: str) -> str:
+    return _AROUND.sub("", _AROUND.sub("", model))
 
 
 def _find_longest(prices: Mapping[str, object], model: str) -> str:

@@ -206,13 +206,14 @@ def _check_prices(project: Project, name: str, _: Program) -> None:
     }
     capped = [path for path, cap in caps.items() if cap is not None and cap.usd is not None]
     tells = harness.CAN.reports_money and not stays
-    if capped and not tells and not find_prices(project, name):
+    prices = find_prices(project, name) if harness.CAN.reports_tokens else project.manifest.prices
+    if capped and not tells and not prices:
         where = " in a terminal" if stays else ""
         raise ManifestError(
             f"agent {name}: {harness.NAME} does not report its costs{where}, and `prices:` is "
             "empty",
             line=project.marked.line(capped[0]),
-            hint="add `prices: {MODEL: {input: …, output: …}}`, in dollars per million tokens,"
+            hint="add `prices: {default: {input: …, output: …}}`, in dollars per million tokens,"
             " or limit `tokens:` instead",
         )
 

@@ -58,6 +58,25 @@ def test_a_cost_that_is_reported_during_the_launch_counts_at_once():
     assert made.reported_usd == 12.0
 
 
+def test_the_tokens_of_all_requests_replace_the_context():
+    """A CLI reports its context during a launch, and the tokens of all requests at the end."""
+    total = turn("", 4_000_000, 20_000, cached=3_000_000).usage
+    final = FinalReport("s", ok=True, tokens=4_020_000, usage=total)
+    spent = meter(turn("a", 100_000), final).spent(ended=True)
+    assert spent.usd == pytest.approx(10.0 + 3.0 + 2.0)
+    assert (spent.tokens, spent.is_estimated) == (4_020_000, True)
+
+
+def test_the_price_of_a_context_is_an_estimate_that_ends_no_launch():
+    """Most of the context may be cached, and the total at the end may be lower."""
+    context = UsageReport(WindowUsage(100_000, None, "unknown", "m"), "a", is_context=True)
+    made = meter(context)
+    assert made.spent().usd == pytest.approx(1.0)
+    assert (made.certain().usd, made.certain().tokens) == (0.0, 100_000)
+    made.take(FinalReport("s", ok=True, usage=turn("", 1_000_000).usage))
+    assert made.certain().usd == pytest.approx(10.0)
+
+
 def test_the_reported_cost_is_recorded_with_its_session():
     made = SpendMeter(RunSpending(), PRICES, DAY, session_usd=2.0)
     made.take(turn("a", 1000))

@@ -49,13 +49,15 @@ def test_a_turn_is_printed_in_our_own_lines(stage):
     used = {"sessionUpdate": "usage_update", "used": 900, "size": 1000}
     cost = {"cost": {"amount": 0.25, "currency": "USD"}}
     steps = [say("Hel"), say("lo\nWor"), say("ld"), *call(rawInput={"command": "ls"})]
-    stage.script([*steps, {"update": {**used, **cost}}, say("It is done.")])
+    model = {"category": "model", "currentValue": "gpt-5.5"}
+    turn = [*steps, {"update": {**used, **cost}}, say("It is done.")]
+    stage.script(turn, new={"configOptions": [{"category": "mode"}, model]})
     opened, *middle, ended = stage.run()
     assert opened == {
         "type": "opened",
         "session": SESSION,
         "how": "new",
-        "model": None,
+        "model": "gpt-5.5",
         "agent": "Double",
         "version": "1.2",
     }
@@ -64,7 +66,7 @@ def test_a_turn_is_printed_in_our_own_lines(stage):
         {"type": "said", "text": "World"},
         {"type": "called", "id": "c1", "tool": "Bash", "arguments": {"command": "ls"}},
         {"type": "returned", "id": "c1", "ok": True, "refused": False},
-        {"type": "used", "tokens": 900, "window": 1000, "usd": 0.25},
+        {"type": "used", "tokens": 900, "window": 1000, "usd": 0.25, "model": "gpt-5.5"},
         {"type": "said", "text": "It is done."},
     ]
     assert ended == {
@@ -75,6 +77,8 @@ def test_a_turn_is_printed_in_our_own_lines(stage):
         "spoke": True,
         "rejected": False,
         "usd": 0.25,
+        "model": "gpt-5.5",
+        "context": 900,
         "usage": None,
         "failure": None,
     }
@@ -264,11 +268,26 @@ def test_the_mode_and_model_are_chosen_among_those_offered(stage):
     model = {"id": "m", "category": "model", "options": groups}
     modes = {"availableModes": [{"id": "default"}, {"id": "yolo"}]}
     stage.script([say("x")], new={"configOptions": [model], "modes": modes})
-    assert stage.run("--model=big", "--mode=default")[-1]["stop"] == "end_turn"
+    ended = stage.run("--model=big", "--mode=default")[-1]
+    assert (ended["stop"], ended["model"]) == ("end_turn", "big")
     assert stage.sent()[2:4] == ["session/set_config_option", "session/set_mode"]
     refused = stage.run("--mode=ask")[-1]
     assert refused["error"]["message"] == "it does not offer the mode 'ask'"
     assert stage.code == 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "model"),
+    [
+        ({"models": {"currentModelId": "a"}}, "a"),
+        ({"configOptions": [{"category": "model", "currentValue": "b"}]}, "b"),
+        ({"configOptions": [{"category": "mode", "currentValue": "c"}]}, ""),
+        ({"configOptions": 3, "models": []}, ""),
+        ({"models": {"currentModelId": 3}}, ""),
+    ],
+)
+def test_the_model_is_read_from_the_agent_s_options(answer, model):
+    assert acp_bridge.find_model(answer) == model
 
 
 def test_instructions_come_before_the_prompt(stage):

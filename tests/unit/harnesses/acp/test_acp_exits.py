@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from rekindle.documents.launches.launch_types import LimitReport, ProcessResult, ToolCallStarted
-from rekindle.harnesses.acp.acp_exits import IDLE, classify
+from rekindle.harnesses.acp.acp_exits import IDLE, classify, read_usage
 from rekindle.harnesses.acp.acp_harness import make_harness, read_stream
 from rekindle.ports import complete_harness
 from rekindle.testing.recordings import load_recordings
@@ -64,6 +64,46 @@ def test_a_turn_without_an_answer_is_not(line):
 def test_a_cost_of_zero_is_not_a_report():
     line = {"type": "ended", "stop": "end_turn", "calls": 1, "usd": 0.0}
     assert read_stream(json.dumps(line).encode())[0].usd is None
+
+
+@pytest.mark.parametrize(
+    ("usage", "counts"),
+    [
+        # opencode, Codex and Claude count cached tokens separately.
+        (
+            {"inputTokens": 3000, "outputTokens": 15, "cachedReadTokens": 1430}
+            | {"cachedWriteTokens": 30, "totalTokens": 4475},
+            (4460, 15, 1430, 30),
+        ),
+        # Copilot counts them as input, too.
+        (
+            {"inputTokens": 4460, "outputTokens": 15, "totalTokens": 4475}
+            | {"cachedReadTokens": 1430, "cachedWriteTokens": 0},
+            (4460, 15, 1430, 0),
+        ),
+        ({"inputTokens": 9, "outputTokens": 5, "cachedReadTokens": 1}, (10, 5, 1, 0)),
+        (
+            {"inputTokens": 9, "outputTokens": 5, "thoughtTokens": 3, "totalTokens": 17},
+            (9, 8, 0, 0),
+        ),
+        (
+            {"inputTokens": 9, "outputTokens": 5, "thoughtTokens": 3, "totalTokens": 14},
+            (9, 5, 0, 0),
+        ),
+        ({"inputTokens": "x", "outputTokens": -1}, None),
+        ({"totalTokens": 0}, None),
+        (None, None),
+    ],
+)
+def test_the_tokens_of_all_requests_are_read_from_the_answer(usage, counts):
+    line = {"usage": usage, "calls": 3, "model": "m"}
+    found = read_usage(line)
+    if counts is None:
+        assert found is None
+    else:
+        assert (found.tokens, found.written, found.cached, found.stored) == counts
+        assert (found.model, found.longest) == ("m", found.tokens // 4)
+        assert read_usage({**line, "context": 7}).longest == 7
 
 
 RECORDED = {"no-login": "auth", "limit": "limit", "overload": "overload"} | {

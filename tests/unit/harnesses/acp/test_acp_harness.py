@@ -217,7 +217,7 @@ def test_each_line_of_the_bridge_is_read():
     )
     assert read(type="returned", id="c1", ok=True, refused=False) == (ToolCallFinished("c1"),)
     (used,) = read(type="used", tokens=90, window=100, usd=None)
-    assert used == UsageReport(WindowUsage(90, 100, "reported"), acp_harness.TURN)
+    assert used == UsageReport(WindowUsage(90, 100, "reported"), acp_harness.TURN, is_context=True)
     assert used.usd is None
     (priced,) = read(type="used", tokens=90, window=100, usd=0.25)
     assert priced.usd == 0.25

@@ -43,6 +43,7 @@ def table(monkeypatch):
         ("mine2", None),
         ("gpt-5-mini", ModelPrice(1.0, 2.0)),
         ("gpt-5-mini-2025-08-07", ModelPrice(1.0, 2.0)),
+        ("openai/gpt-5-mini[high]", ModelPrice(1.0, 2.0)),
         ("unheard-of", None),
     ],
 )
@@ -136,6 +137,9 @@ def test_a_price_applies_from_its_day(day, tokens, read):
         # A CLI that reports more cached tokens than input must not lower the cost below zero.
         (WindowUsage(0, None, "unknown", "big", cached=1_000_000), 1.0),
         (WindowUsage(1, None, "unknown", "other"), None),
+        # The price of a sum is that of its longest request.
+        (WindowUsage(1_000_000, None, "unknown", "tall", longest=900), 2.0),
+        (WindowUsage(1_000_000, None, "unknown", "tall", longest=1_001), 4.0),
     ],
 )
 @pytest.mark.usefixtures("table")
