@@ -3,9 +3,11 @@
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
+import prerequisites
 from e2e.handing import MARK
 from e2e.routing import Clis, Routing, call, refuse, shell
 from loopback import anthropic
@@ -15,6 +17,7 @@ from loopback.model import Model
 from loopback.openai import OpenAI
 from loopback.script import Forever, Hang, Text, ToolCall
 from rekindle.stores.folders.private_files import find_private_project
+from rekindle.system.sandbox import probe
 
 pytestmark = pytest.mark.timeout(400)
 
@@ -205,3 +208,35 @@ def test_a_supervisor_that_dies_on_the_second_account_is_continued_there(account
     assert accounts.routes() == ["claude-code/work", *["claude-code/own"] * 2], said
     assert len({one["session"] for one in accounts.rekindle.events("launch.started")}) == 1
     assert accounts.worked == "abc"
+
+
+def test_a_sandbox_shows_only_the_account_in_use(accounts):
+    """The session moves between the accounts, and no agent sees or changes the login of another."""
+    obstacle = probe.find_obstacle()
+    prerequisites.require(obstacle.words if obstacle else None)
+    begin(accounts)
+    home, manifest = accounts.clis.home, accounts.project / "rekindle.yaml"
+    models = {"work": accounts.claude, "own": accounts.own, "spare": accounts.codex}
+    hosts = [urlsplit(model.url).netloc for model in models.values()]
+    sandbox = f"cycles: 1\n    sandbox: {{network: {hosts}}}"
+    manifest.write_text(manifest.read_text().replace("cycles: 1", sandbox))
+    for name in models:
+        (home / name / "login").touch()
+
+    def look(cli, account):
+        each = f"test -e {home}/$one/login && echo $one >>seen-{account}"
+        write = f"mkdir -p {home}/$one; touch {home}/$one/from-{account}"
+        return shell(cli, f"for one in {' '.join(models)}; do {each}; {write}; done; true")
+
+    accounts.claude.play(look("claude", "work"), Forever(refuse("claude")))
+    accounts.own.play(look("claude", "own"), Forever(refuse("claude")))
+    accounts.codex.play(look("codex", "spare"), Text("all done"))
+    said = run(accounts)
+    assert accounts.routes() == ["claude-code/work", "claude-code/own", "codex/spare"], said
+    first, second, _ = accounts.rekindle.events("launch.started")
+    assert first["session"] == second["session"]
+    seen = {name: (accounts.project / f"seen-{name}").read_text().split() for name in models}
+    assert seen == {name: [name] for name in models}
+    written = {(path.parent.name, path.name) for path in home.glob("*/from-*")}
+    # Codex writes its state beside its settings, so its own folder is writable.
+    assert written <= {("spare", "from-spare")}

@@ -68,6 +68,8 @@ class LaunchSpec(msgspec.Struct, frozen=True, kw_only=True):
     """Working directory."""
     path: str = ""
     """PATH for the agent's commands; empty to use the CLI's own."""
+    is_sandboxed: bool = False
+    """Whether the program runs in Rekindle's own sandbox."""
     interactive: bool = False
     """Whether the program is started in a person's terminal."""
     prompt: str = ""

@@ -68,6 +68,7 @@ class Launch:
                 protected=agent.protected,
                 folder=agent.folder,
                 path=agent.path,
+                is_sandboxed=agent.sandbox is not None,
             )
         )
         require_gate(agent)

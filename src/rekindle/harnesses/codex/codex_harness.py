@@ -146,7 +146,9 @@ def command(start: LaunchSpec) -> ProgramCommand:
     if start.persona.model:
         argv.append(render_setting("model", start.persona.model))
     if start.persona.permissions:
-        argv += list_permission_settings(start.persona.permissions, start.draft)
+        argv += list_permission_settings(
+            start.persona.permissions, start.draft, is_sandboxed=start.is_sandboxed
+        )
     if start.instructions and not start.resumes:
         argv.append(render_instructions(start.instructions))
     if start.resumes:

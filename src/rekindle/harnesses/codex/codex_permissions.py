@@ -22,10 +22,12 @@ _TOOLS = {
 """Codex's equivalent of each persona tool. Codex uses its shell for nearly everything."""
 
 
-def list_permission_settings(permissions: Permissions, draft: str) -> list[str]:
+def list_permission_settings(
+    permissions: Permissions, draft: str, *, is_sandboxed: bool = False
+) -> list[str]:
     """Convert a persona's permissions to settings that remove whole tools.
 
-    The sandbox limits writing, including by programs that the shell starts. A shell with write
+    Codex's sandbox limits writing, including by programs that the shell starts. A shell with write
     permission can write to the agent's folder and its draft. The sandbox has no rules for paths
     inside these, but protects `.git`, `.codex` and `.agents`. If the persona lists no tools, the
     user's own Codex settings apply. If there are none, Codex may only read.
@@ -46,8 +48,9 @@ def list_permission_settings(permissions: Permissions, draft: str) -> list[str]:
     argv = []
     if "write" in denied or (is_limited and not granted & {"shell", "write"}):
         argv.append("--sandbox=read-only")
-    elif is_gated:
-        # A held call needs the network or another folder, and Rekindle's own sandbox limits it.
+    elif is_gated or (is_limited and is_sandboxed):
+        # Rekindle's own sandbox limits the shell. A held call needs the network or another folder,
+        # and inside that sandbox Codex cannot create its own, so every command would fail.
         argv.append("--sandbox=danger-full-access")
     elif is_limited:
         argv.append("--sandbox=workspace-write")

@@ -342,6 +342,23 @@ def test_permissions(allowed, deny, expected):
     assert bool(servers) is (allowed is not None)
 
 
+@pytest.mark.parametrize(
+    ("allowed", "deny", "expected"),
+    [
+        (["Bash"], None, "--sandbox=danger-full-access"),
+        (["Bash"], ["Write"], READ_ONLY),
+        (["Read"], None, READ_ONLY),
+    ],
+)
+def test_permissions_in_a_sandbox(allowed, deny, expected):
+    """Codex cannot create its own sandbox there, and Rekindle's has the same folder."""
+    persona = Persona(permissions=Permissions(allowed_tools=allowed, deny=deny))
+    argv = codex_harness.command(
+        LaunchSpec(session="", persona=persona, draft="/drafts/relay.md", is_sandboxed=True)
+    ).argv
+    assert [word for word in argv if word.startswith(("--sandbox", "--add-dir"))] == [expected]
+
+
 def test_a_hook_that_refuses_the_tools_of_servers():
     """It is beside ours, trusted in the same way, and exits with the code that refuses a call."""
     persona = Persona(permissions=Permissions(allowed_tools=["Read"]))
