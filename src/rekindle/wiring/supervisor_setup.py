@@ -231,6 +231,7 @@ def _make_ports(
     keyboard = Keyboard(lambda: tell(TroubleReport(unread)))
     stops = StopCheck(store, agent.name, lambda: interruption.count, time.monotonic)
     quota = quota or AgentQuota(lambda: project, agent.name)
+    tree = GitStatus(agent.folder)
     return SupervisorPorts(
         store=store,
         processes=(TerminalProcesses if agent.stays else HostProcesses)(
@@ -246,14 +247,14 @@ def _make_ports(
         stops=stops,
         tell=tell,
         notify=_make_notify(project, agent.name, notifier, tell),
-        head=GitStatus(agent.folder).head,
-        work=GitStatus(agent.folder).fingerprint,
+        head=tree.head,
+        work=tree.fingerprint,
         note_quota=quota.note_quota,
         note_spending=quota.note_spending,
         route_hold=quota.find_hold,
         note_hold=quota.note_hold,
         route_stop=quota.find_stop,
-        signs=lambda head, since: read_work_signs(agent.folder, head, since),
+        signs=partial(read_work_signs, tree, agent.folder),
         windows=lambda: measure_windows(agent, HostProcesses(), stops),
     )
 

@@ -12,9 +12,8 @@ from rekindle.system.files.changed_files import list_changed
 from rekindle.system.git.work_status import GitStatus
 
 
-def read_work_signs(folder: str, head: str, since: float) -> WorkSigns:
+def read_work_signs(tree: GitStatus, folder: str, head: str, since: float) -> WorkSigns:
     """Return the work done since the commit `head` and the Unix time `since`."""
-    tree = GitStatus(folder)
     files, committed = list_changed_files(tree, folder, head, since)
     return WorkSigns(
         commits=count_commits(tree, head, committed), artefacts=list_artefact_names(files)

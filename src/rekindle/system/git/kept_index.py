@@ -86,7 +86,7 @@ class KeptIndex:
         state = self._read_state()
         if state is None or state.tree not in stored:
             self.forget()
-            return self._capture_changes((), keep=keep)
+            return self._capture_changes(None, keep=keep)
         try:
             others = self._list_names("--others", "--exclude-standard")
             if self._is_unchanged(state, others):
@@ -96,7 +96,7 @@ class KeptIndex:
             if error.cause != "refused":
                 raise
             self.forget()  # the index may be damaged
-            return self._capture_changes((), keep=keep)
+            return self._capture_changes(None, keep=keep)
 
     def forget(self) -> None:
         for path in (self._state, self.index):
@@ -125,11 +125,13 @@ class KeptIndex:
         query = ("diff-files", "-z", "--name-only", "--ignore-submodules=dirty", "--")
         return not self._copy.call(*query, ":/", *_NOT_OURS, index=self.index)
 
-    def _capture_changes(self, others: Names, *, keep: bool) -> CapturedFiles:
+    def _capture_changes(self, others: Names | None, *, keep: bool) -> CapturedFiles:
+        """Update the index. `others` are the untracked files, or None to list them."""
         stamp = file_status.make_file_stamp(self._copy.index)
         tracked = set(self._list_names("--cached", index=self._copy.index))
         with self.work_on_copy() as index:
-            others = others or self._list_names("--others", "--exclude-standard", index=index)
+            if others is None:
+                others = self._list_names("--others", "--exclude-standard", index=index)
             captured = set(self._list_names("--cached", index=index))
             extra = captured - tracked
             unfit = {

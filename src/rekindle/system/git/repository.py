@@ -81,7 +81,8 @@ class Repository:
                 f"{folder} is not in a git repository",
                 hint="create one: git init",
             )
-        self._top = top
+        self.top = top
+        """Top folder of the work tree, or the repository itself if it is bare."""
         self._discovery = {} if is_bare else own_configuration.DISCOVERY_SETTINGS
         program = git_process.find_git()
         if program is None:
@@ -202,7 +203,7 @@ class Repository:
 
     def _find_place(self) -> RepositoryPlace:
         if self._place is None:
-            self._place = own_configuration.find_place(self._top, self._call_in_repository)
+            self._place = own_configuration.find_place(self.top, self._call_in_repository)
         return self._place
 
     def _call(
@@ -224,8 +225,8 @@ class Repository:
     def _call_in_repository(self, arguments: Sequence[str]) -> bytes:
         """Read settings using the repository's own configuration."""
         # If this repository is broken, git must not fall back to one in a parent folder.
-        above = {"GIT_CEILING_DIRECTORIES": str(self._top.parent)}
-        return self._start_git(arguments, self._top, above, settings=self._discovery)
+        above = {"GIT_CEILING_DIRECTORIES": str(self.top.parent)}
+        return self._start_git(arguments, self.top, above, settings=self._discovery)
 
     def _start_git(
         self,

@@ -9,6 +9,7 @@ from rekindle.errors import AuditError
 from rekindle.formats.identifiers import to_one_line
 from rekindle.formats.json_codec import hash_bytes
 from rekindle.policy.settings.runtime_settings import WORKTREE_CALL_SECONDS
+from rekindle.system.git.own_configuration import find_top
 from rekindle.system.git.repository import Repository
 from rekindle.thresholds.storage import WORKTREE_NAMES
 from rekindle.thresholds.texts import PATH_CHARACTERS, SUBJECT_CHARACTERS
@@ -24,9 +25,17 @@ class GitStatus:
     """Reads the git status of a folder. Results are empty if git is missing or too slow."""
 
     def __init__(self, folder: str) -> None:
-        self._repository: Repository | None = None
-        with suppress(AuditError):
-            self._repository = Repository(Path(folder), timeout=WORKTREE_CALL_SECONDS)
+        self._folder = Path(folder)
+        self._opened: Repository | None = None
+
+    @property
+    def _repository(self) -> Repository | None:
+        """The repository, which an agent may create or remove at any time."""
+        if self._opened is None or self._opened.top != find_top(self._folder):
+            self._opened = None
+            with suppress(AuditError):
+                self._opened = Repository(self._folder, timeout=WORKTREE_CALL_SECONDS)
+        return self._opened
 
     def head(self) -> str:
         """Return the commit at HEAD; empty if there is none yet."""
@@ -44,15 +53,15 @@ class GitStatus:
 
     def root(self) -> str:
         """Return the folder that file names are relative to; empty if unknown."""
-        return self._read_git("rev-parse", "--show-toplevel").rstrip("\n")
+        return str(self._repository.top) if self._repository else ""
 
     def fingerprint(self) -> str:
         """Return a hash of all visible changes in the folder; empty if unknown."""
-        if self._repository is None:
+        repository = self._repository
+        if repository is None:
             return ""
         try:
-            root = Path(self._repository.look("rev-parse", "--show-toplevel").rstrip("\n"))
-            status = self._repository.look(*_STATUS)
+            root, status = repository.top, repository.look(*_STATUS)
         except AuditError:
             return ""
         names = [entry[3:] for entry in status.split("\0") if entry][:WORKTREE_NAMES]
@@ -102,10 +111,11 @@ class GitStatus:
         )
 
     def _read_git(self, *arguments: str) -> str:
-        if self._repository is None:
+        repository = self._repository
+        if repository is None:
             return ""
         try:
-            return self._repository.look(*arguments)
+            return repository.look(*arguments)
         except AuditError:
             return ""
 

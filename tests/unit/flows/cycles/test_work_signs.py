@@ -8,6 +8,7 @@ import pytest
 from rekindle.documents.events import WorkSigns
 from rekindle.flows.cycles.work_signs import read_work_signs
 from rekindle.system.files import changed_files
+from rekindle.system.git.work_status import GitStatus
 
 
 class Folder:
@@ -30,7 +31,7 @@ class Folder:
         return file
 
     def signs(self):
-        return read_work_signs(str(self.path), "", self.since)
+        return read_work_signs(GitStatus(str(self.path)), str(self.path), "", self.since)
 
 
 @pytest.fixture
@@ -87,7 +88,8 @@ def test_a_file_that_was_unpacked_with_its_old_time_counts(folder):
 
 
 def test_a_folder_that_is_gone_shows_nothing(tmp_path):
-    assert read_work_signs(str(tmp_path / "gone"), "", 0.0) == WorkSigns()
+    folder = str(tmp_path / "gone")
+    assert read_work_signs(GitStatus(folder), folder, "", 0.0) == WorkSigns()
 
 
 def test_a_name_that_is_not_text_can_be_recorded(folder):

@@ -1,5 +1,6 @@
 """The work in a folder, as the real git knows it."""
 
+import shutil
 import subprocess
 from datetime import UTC, datetime
 
@@ -102,6 +103,18 @@ def test_where_there_is_no_git_or_no_commit_nothing_is_known(tmp_path, project):
     tree = GitStatus(str(project))
     assert (tree.head(), tree.committed("")) == ("", ())
     (project / "a.py").write_text("x")
+    assert tree.changed() == ("a.py",)
+
+
+def test_a_repository_that_is_created_or_removed_later_counts(tmp_path):
+    tree = GitStatus(str(tmp_path))
+    assert not tree.is_known
+    git(tmp_path, "init", "-q")
+    first = commit(tmp_path, "a.py")
+    assert (tree.is_known, tree.head(), tree.root()) == (True, first, str(tmp_path.resolve()))
+    shutil.rmtree(tmp_path / ".git")
+    assert (tree.is_known, tree.head()) == (False, "")
+    git(tmp_path, "init", "-q")
     assert tree.changed() == ("a.py",)
 
 
