@@ -82,6 +82,7 @@ def _run_steps(here: HostedAgent, order: HostOrder, interruption: Interruption) 
     finally:
         steps.cycle.end_kept_processes()  # another host may run the next cycle
         steps.cycle.note_spending()
+        steps.cycle.snapshots.finish()
     return HostResult(steps.log.known().seq, is_leaving=bool(interruption.count))
 
 

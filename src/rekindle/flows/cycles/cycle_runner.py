@@ -197,8 +197,17 @@ class CycleRunner:
             if isinstance(error, ProgramMissingError):
                 error.hint = error.hint or self._agent.harness.INSTALL
             raise
+        self._end_launch(number, launch, origin, exited)
+
+    def _end_launch(
+        self, number: int, launch: Launch, origin: events.LaunchStarted, exited: LaunchExit
+    ) -> None:
+        """Record a launch's exit after everything that it started has ended."""
         # End leftover processes before starting anything else.
         swept = self._background.end(origin)
+        if needs_checkpoint(exited.kind):
+            # Git works while the exit is recorded. The handoff, which follows, waits for it.
+            self.snapshots.begin(number, "handoff")
         self.last = exited = self._exits.record(number, launch, exited, swept)
         self.note_spending()
         self._ports.tell(ExitReport(exited, swept.processes))

@@ -3,8 +3,6 @@
 A snapshot never stops the agent: a failure is reported once, and the work continues without one.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from threading import Thread
 
 from rekindle.documents import events
@@ -14,6 +12,8 @@ from rekindle.flows.cycles.agent_log import AgentLog
 from rekindle.flows.supervisor_ports import AgentSpec, SupervisorPorts, TroubleReport
 from rekindle.policy.projection import sessions
 
+_Result = tuple[Snapshot, bool] | RekindleError | None
+
 
 class CycleSnapshots:
     """The snapshots that one agent's supervisor takes."""
@@ -21,37 +21,43 @@ class CycleSnapshots:
     def __init__(self, agent: AgentSpec, world: SupervisorPorts, log: AgentLog) -> None:
         self._agent, self._ports, self._log = agent, world, log
         self._is_slow = False
+        self._begun: tuple[SnapshotLabel, Thread, list[_Result]] | None = None
         self._reported: set[str] = set()
 
     def take(self, cycle: int, reason: SnapshotReason) -> None:
         """Take a snapshot. If nothing changed, it is stored only when a cycle starts."""
+        self.finish()
         if self._is_slow and reason != "start":
             return  # retried in the next cycle
         label = self._make_label(cycle, reason)
-        self._finish(label, self._try(label))
+        self._record(label, self._try(label))
 
-    @contextmanager
-    def take_meanwhile(self, cycle: int, reason: SnapshotReason) -> Iterator[None]:
-        """Take a snapshot while the block runs, and wait for it at the end of the block."""
-        if self._is_slow or self._ports.take_snapshot is None:
-            yield
+    def begin(self, cycle: int, reason: SnapshotReason) -> None:
+        """Begin a snapshot in the background, unless one is under way. `finish` records it.
+
+        Nothing may change the work tree until then.
+        """
+        if self._is_slow or self._ports.take_snapshot is None or self._begun is not None:
             return
         label = self._make_label(cycle, reason)
-        results: list[tuple[Snapshot, bool] | RekindleError | None] = []
+        results: list[_Result] = []
         thread = Thread(target=lambda: results.append(self._try(label)), daemon=True)
+        self._begun = label, thread, results
         thread.start()
-        try:
-            yield
-        finally:
+
+    def finish(self) -> None:
+        """Wait for the snapshot that was begun, if there is one, and record it."""
+        if self._begun is not None:
+            (label, thread, results), self._begun = self._begun, None
             thread.join()
-            self._finish(label, *results)
+            self._record(label, *results)
 
     def _make_label(self, cycle: int, reason: SnapshotReason) -> SnapshotLabel:
         launches = sessions.select_cycle_launches(self._log.known().attempts, cycle)
         last = [*launches][-1] if launches else ""
         return SnapshotLabel(self._agent.name, reason, self._ports.clock(), cycle, last)
 
-    def _try(self, label: SnapshotLabel) -> tuple[Snapshot, bool] | RekindleError | None:
+    def _try(self, label: SnapshotLabel) -> _Result:
         if self._ports.take_snapshot is None:
             return None
         try:
@@ -59,11 +65,7 @@ class CycleSnapshots:
         except RekindleError as error:
             return error
 
-    def _finish(
-        self,
-        label: SnapshotLabel,
-        result: tuple[Snapshot, bool] | RekindleError | None = None,
-    ) -> None:
+    def _record(self, label: SnapshotLabel, result: _Result = None) -> None:
         """Record a new snapshot, or report the first failure of each kind."""
         self._is_slow = isinstance(result, WorkspaceError) and result.cause == "slow"
         if isinstance(result, RekindleError):

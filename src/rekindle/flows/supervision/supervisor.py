@@ -106,6 +106,10 @@ class Supervisor:
                 self._ports.notify("folder lost", str(error))
                 raise
 
+    def _replace_agent(self, agent: AgentSpec) -> None:
+        self._cycle.snapshots.finish()
+        self._load_agent(agent, self._cycle.last)
+
     def _run_until_end(self) -> RunResult:
         result = None
         while result is None:
@@ -202,6 +206,8 @@ class Supervisor:
         move = self._quota.check_move(move, projection)
         if isinstance(move, WaitUntil | StartFresh | ResumeSession):
             self._notify_idle(move, projection)
+        if not isinstance(move, HandOff):
+            self._cycle.snapshots.finish()
         match move:
             case StopRun():
                 return self._stop_run(number, move, projection.seq)
@@ -253,7 +259,7 @@ class Supervisor:
 
     def _load_route(self, route: Route) -> None:
         if route != self._agent.route and (routed := self._ports.open_route(route)):
-            self._load_agent(routed, self._cycle.last)
+            self._replace_agent(routed)
 
     def _check_consent(self, move: policy.Move) -> policy.Move:
         """Return the move, or safe mode if it would start something not accepted by the operator.
@@ -390,4 +396,4 @@ class Supervisor:
     def _renew_agent(self) -> None:
         """Apply settings that changed during safe mode."""
         if not self._ports.interrupted() and (renewed := self._ports.renewed()):
-            self._load_agent(renewed, self._cycle.last)
+            self._replace_agent(renewed)

@@ -97,8 +97,11 @@ class SupervisorSteps:
         try:
             if self._handoff is not None:
                 number = self.log.known().current_cycle
-                with self.cycle.snapshots.take_meanwhile(number, "handoff"):
+                self.cycle.snapshots.begin(number, "handoff")
+                try:
                     self._handoff.write(*[*launches.items()][-1])
+                finally:
+                    self.cycle.snapshots.finish()
             if words := window_rule.describe_too_many(
                 window_rule.count_handoffs(launches.values())
             ):

@@ -32,7 +32,11 @@ class Watched(Scene):
         return Snapshot(label, number, "", "main", left_out=left_out, commit="c" * 40), is_new
 
     def world(self, store=None):
-        return msgspec.structs.replace(super().world(store), take_snapshot=self.take)
+        more = {"take_snapshot": self.take, "signs": self.signs}
+        return msgspec.structs.replace(super().world(store), **more)
+
+    def signs(self, head, since):
+        return None
 
     def taken(self):
         return [(one.cycle, one.reason) for one in self.logged(events.SnapshotTaken)]
@@ -85,30 +89,42 @@ def test_a_resume_relies_on_the_snapshot_from_the_start_of_the_cycle(scene):
     assert scene.taken() == [(1, "start"), (1, "end")]
 
 
-def test_a_handoff_takes_one_while_the_summary_is_written(scene):
-    """The summary waits for the snapshot here; if they ran one after the other, it would fail."""
-    begun = threading.Event()
-    take = scene.take
+@pytest.mark.parametrize("meanwhile", ["exit", "summary"])
+def test_a_handoff_takes_one_while_the_exit_is_recorded_and_the_summary_written(scene, meanwhile):
+    """Each of them waits for the snapshot or it for them; one after the other, they would fail."""
+    begun, written = threading.Event(), threading.Event()
+    take, make = scene.take, ending().checkpointer
 
-    def take_and_say(label):
+    def take_slowly(label):
         if label.reason == "handoff":
             begun.set()
+            assert meanwhile == "exit" or written.wait(120)
         return take(label)
 
-    scene.take = take_and_say
-    make = ending().checkpointer
+    def read_signs(_head, _since):
+        assert begun.wait(120), "the snapshot begins before the exit is recorded"
 
     def checkpointer():
-        assert begun.wait(20), "the snapshot begins before the summary is complete"
+        written.set()
         return make()
 
-    full = ("context-full", scene.opens(), scene.changes())
-    scene.plays(full, ("clean", scene.opens()))
+    scene.take, scene.signs = take_slowly, read_signs
+    scene.plays(("context-full", scene.opens(), scene.changes()), ("clean", scene.opens()))
     assert scene.run(ending=ending(checkpointer=checkpointer)).why == "cycles"
     assert scene.taken() == [(1, "start"), (1, "handoff")]
-    assert scene.kinds().index("checkpoint.committed") < len(scene.kinds())
     second_launch = [n for n, kind in enumerate(scene.kinds()) if kind == "launch.started"][1]
     assert "snapshot.taken" in scene.kinds()[4:second_launch], "complete before the next session"
+
+
+def test_it_is_recorded_even_if_no_handoff_follows(scene):
+    def stop():
+        command = events.DesiredSet(ts=scene.clock(), desired="stopped")
+        with scene.store.writer("trades") as writer:
+            writer.append(command)
+
+    scene.plays(("context-full", scene.opens(), scene.changes(), stop))
+    assert scene.run(ending=ending()).why == "stopped"
+    assert scene.taken() == [(1, "start"), (1, "handoff")]
 
 
 def test_an_agent_continues_without_a_snapshot_and_says_so_once(scene):
