@@ -1,5 +1,6 @@
 """`rekindle export` and `rekindle import`: move an agent to another machine or folder."""
 
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,17 +19,20 @@ from rekindle.cli.options import (
 from rekindle.cli.output import echo, print_json
 from rekindle.cli.setup.initial_files import write_prompt, write_schema, write_summarizer
 from rekindle.documents import agent_export
-from rekindle.errors import UsageError
+from rekindle.errors import UsageError, translate_os_errors
 from rekindle.formats.identifiers import to_one_line
 from rekindle.policy.keeping.imported_personas import FittedSettings
+from rekindle.stores.folders.agent_folder import RekindleFolder
 from rekindle.system.files import durable_files
 from rekindle.thresholds.screens import SHORT_COMMIT_CHARACTERS
 from rekindle.wiring.access.operator_check import refuse_agent_of
 from rekindle.wiring.keeping import import_agent as importing
-from rekindle.wiring.keeping.export_agent import export_agent
+from rekindle.wiring.keeping.export_agent import ExportResult, export_agent
 from rekindle.wiring.keeping.import_agent import PlannedImport
 from rekindle.wiring.keeping.moved_snapshot import AddedSnapshot
 from rekindle.wiring.open_store import open_store
+
+_FRESH = "the agent's next launch starts a fresh session"
 
 
 @click.command(name="export")
@@ -42,18 +46,17 @@ def export_command(agent: str, file: Path | None, no_snapshot: bool, as_json: bo
     FILE contains the log, the relay, the loops, the transcripts, the agent's keys in rekindle.yaml
     and the session that it would resume, with secrets redacted and with checksums. In a git
     repository, it also contains a snapshot of your project's files as they are, without commits.
-    The agent must be stopped. The default name is AGENT.rekindle.
+    The agent must be stopped. The default FILE is .rekindle/exports/AGENT.rekindle, which git
+    ignores.
     """
     project = config.load_project(find_current_folder())
     require_operator(project)
     refuse_fleet(project)
     name = resolve_agent(project, agent)
-    path = file or find_current_folder() / f"{name}{agent_export.FILE_SUFFIX}"
-    if durable_files.path_exists(path):
-        raise UsageError(f"{to_one_line(str(path))} exists already", hint="name another file")
-    exported = export_agent(
-        project, open_store(project, say=print_note), name, with_files=not no_snapshot
-    )
+    store = open_store(project, say=print_note)
+    path = file or _make_folder(store.root) / f"{name}{agent_export.FILE_SUFFIX}"
+    _refuse_place(path)
+    exported = export_agent(project, store, name, with_files=not no_snapshot)
     durable_files.replace_file(path, exported.data)
     header = exported.header
     if as_json:
@@ -66,20 +69,53 @@ def export_command(agent: str, file: Path | None, no_snapshot: bool, as_json: bo
                 "omitted": list(header.omitted),
             }
         )
-        return
-    echo(f"✓ wrote {to_one_line(str(path))} ({len(exported.data):,} bytes)")
+    else:
+        _print_export(path, exported)
+
+
+def _make_folder(root: RekindleFolder) -> Path:
+    """Return the folder for exported agents, and create it if it is missing."""
+    root.make()
+    durable_files.refuse_link(root.exports)
+    durable_files.make_folder(root.exports)
+    return root.exports
+
+
+def _refuse_place(path: Path) -> None:
+    """Refuse a file that exists, or whose folder does not exist."""
+    with translate_os_errors(path.parent):
+        if not path.parent.is_dir():
+            raise UsageError(
+                f"there is no folder {to_one_line(str(path.parent))}",
+                hint="create it, or name a file in another folder",
+            )
+    if durable_files.path_exists(path):
+        raise UsageError(
+            f"{to_one_line(str(path))} exists already", hint="remove it, or name another file"
+        )
+
+
+def _print_export(path: Path, exported: ExportResult) -> None:
+    header, here = exported.header, find_current_folder()
+    shown = path.relative_to(here) if path.is_relative_to(here) else path
+    echo(f"✓ wrote {to_one_line(str(shown))} ({len(exported.data):,} bytes)")
     if header.session:
         echo(f"· it continues the session {header.session}")
+    else:
+        echo(f"· not in the file: a session to resume; {_FRESH}")
     if header.snapshot:
         echo(f"· your project's files are in it as snapshot {header.snapshot.name}, unredacted")
     else:
         echo(f"· not in the file: your project's files ({to_one_line(exported.left_out)})")
     if header.omitted:
         echo(f"· not in the file: the values of {_join(header.omitted)} in `env:`")
-    echo(
-        f"Next: copy the file, and run `rekindle import {path.name}` in the project's folder there."
-    )
-    echo(f"      Do not run {name} here any more, because both would do the same work.")
+    if exported.shared:
+        echo(
+            f"· not in the file: {_join(exported.shared)}, which all agents share in rekindle.yaml"
+        )
+    command = shlex.join(["rekindle", "import", path.name])
+    echo(f"Next: copy the file, and run `{command}` in the project's folder there.")
+    echo(f"      Do not run {header.agent} here any more, because both would do the same work.")
 
 
 @click.command(name="import")
@@ -137,6 +173,8 @@ def _print_import(planned: PlannedImport, added: AddedSnapshot | None, did: Sequ
             echo(f"· {line}")
     if header.session:
         echo(f"· its next launch continues the session {header.session}")
+    else:
+        echo(f"· {_FRESH}")
     for line in did:
         echo(f"✓ {line}")
     if added:

@@ -43,12 +43,12 @@ _keep_history = click.option(
 def forget(folder: Path, keep_history: bool, dry_run: bool, yes: bool) -> None:
     """Remove every trace of Rekindle for the project in FOLDER, even if FOLDER is already gone.
 
-    This removes hooks from agent CLI settings, service units, crontab lines, locks, the
-    trust record, snapshots, and .rekindle with the agents' logs, relays and transcripts. Your
+    This removes hooks from agent CLI settings, service units, crontab lines, locks, the trust
+    record, snapshots, and .rekindle with the agents' logs, relays, transcripts and exports. Your
     files, rekindle.yaml and the audit trail's branches are not removed. An agent's own clone is
-    removed after all its work is saved on the agent's branch, which stays. A crontab line that
-    also starts other commands is shown but not removed. The command refuses to run while an agent
-    or the daemon is running there.
+    removed after all its work is saved on the agent's branch, which stays. A crontab line that also
+    starts other commands is shown but not removed. The command refuses to run while an agent or the
+    daemon is running there.
     """
     folder = (find_current_folder() / folder).resolve()
     names = RekindleFolder(folder).names()

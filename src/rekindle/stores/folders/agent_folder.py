@@ -31,6 +31,7 @@ agents/NAME/memories/archive/       every past relay, and the text trimmed from 
 agents/NAME/transcripts/            the transcripts of its sessions, without secrets.
 agents/NAME/run/                    this host's locks and inbox. Leave it alone.
 drafts/NAME/relay.md                the next relay, while an agent writes it.
+exports/NAME.rekindle               what `rekindle export` wrote.
 rekindle.schema.json                the JSON Schema of rekindle.yaml, for your editor.
 
 Look at it with `rekindle status`, `rekindle events`, `rekindle relay show`.
@@ -285,6 +286,11 @@ class RekindleFolder(msgspec.Struct, frozen=True):
     def summarizer(self) -> Path:
         """Default instructions for summarizers whose persona does not name a file."""
         return self.path / "personas" / "summarizer.md"
+
+    @property
+    def exports(self) -> Path:
+        """Folder for exported agents. Git ignores it, because they contain conversations."""
+        return self.path / "exports"
 
     @property
     def schema(self) -> Path:

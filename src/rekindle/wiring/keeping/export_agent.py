@@ -24,7 +24,7 @@ from rekindle.plugins import ALIASES
 from rekindle.policy.exits.session_choice import ResumeSession, choose_session
 from rekindle.policy.projection.projection import Projection
 from rekindle.policy.redact.redaction import Redaction
-from rekindle.policy.settings.used_personas import find_agent_personas
+from rekindle.policy.settings.used_personas import SUMMARIZER_PERSONA, find_agent_personas
 from rekindle.policy.setup.environment import find_reference
 from rekindle.policy.supervision.next_move import select_open_launches
 from rekindle.stores.files import FileStore
@@ -42,6 +42,8 @@ from rekindle.wiring.open_store import find_harness
 
 _REDACTED = frozenset({"ops.jsonl", "state.json"})
 """Files from which Rekindle removed secrets when it wrote them."""
+_OWN_SECTIONS = frozenset({"version", "agents", "personas"})
+"""Keys of the manifest that an export contains, as far as they are the agent's."""
 
 
 class ExportResult(msgspec.Struct, frozen=True):
@@ -49,6 +51,8 @@ class ExportResult(msgspec.Struct, frozen=True):
     header: ExportHeader
     left_out: str
     """Why the file does not contain the agent's files; empty if it does."""
+    shared: tuple[str, ...]
+    """Keys in the manifest that apply to all agents, and are not in the file."""
 
 
 def export_agent(
@@ -90,7 +94,7 @@ def export_agent(
     _refuse_secrets(header, store.redaction)
     data = agent_export.render(header, parts)
     agent_export.parse(BytesIO(data), name)  # `rekindle import` would refuse it too late
-    return ExportResult(data, header, left_out)
+    return ExportResult(data, header, left_out, _list_shared(project, header))
 
 
 def _add_snapshot(
@@ -121,6 +125,14 @@ def _read_personas(project: Project, name: str) -> dict[str, dict[str, Any]]:
     used = find_agent_personas(project.manifest.agents[name])
     declared = project.marked.data.get("personas") or {}
     return {persona: _to_plain(declared[persona] or {}) for persona in declared if persona in used}
+
+
+def _list_shared(project: Project, header: ExportHeader) -> tuple[str, ...]:
+    data = project.marked.data
+    names = [key for key in data if key not in _OWN_SECTIONS and data[key]]
+    if SUMMARIZER_PERSONA in project.manifest.personas.keys() - header.personas.keys():
+        names.append(f"personas.{SUMMARIZER_PERSONA}")
+    return tuple(names)
 
 
 def _to_plain(keys: dict[str, Any]) -> dict[str, Any]:

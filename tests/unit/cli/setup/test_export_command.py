@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+import worktrees
 from conftest import RELAY
 from export_files import read_export
 from rekindle.cli import main
@@ -231,6 +232,48 @@ def test_the_import_of_an_agent_needs_confirmation(rekindle, exported):
     assert code == 2
     assert "--yes" in said
     assert read_tree(Path()) == {}
+
+
+def test_the_default_file_is_ignored_by_git_and_never_replaced(rekindle, exported, tmp_path):
+    """It contains a whole conversation, and would be in the next snapshot."""
+    worktrees.git(tmp_path / "here", "init", "-q")
+    code, said = rekindle("here", "export", "trades")
+    assert code == 0, said
+    assert "wrote .rekindle/exports/trades.rekindle (" in said
+    assert b".rekindle" not in worktrees.git(tmp_path / "here", "status", "--porcelain")
+    code, said = rekindle("here", "export", "trades")
+    assert code == 2
+    assert "exists already" in said
+    assert (
+        rekindle(
+            "there", "import", "../here/.rekindle/exports/trades.rekindle", "--yes", "--no-snapshot"
+        )[0]
+        == 0
+    )
+
+
+def test_an_export_without_a_session_says_so(rekindle, exported):
+    fresh = "the agent's next launch starts a fresh session"
+    assert fresh in rekindle("here", "export", "trades", "../second.rekindle")[1]
+    assert fresh in rekindle("there", "import", "../second.rekindle", "--yes")[1]
+
+
+def test_the_suggested_command_can_be_pasted(rekindle, exported):
+    said = rekindle("here", "export", "trades", "../my agent.rekindle")[1]
+    assert "`rekindle import 'my agent.rekindle'`" in said
+
+
+def test_a_missing_folder_for_the_file_is_named(rekindle, exported):
+    code, said = rekindle("here", "export", "trades", "nosuch/trades.rekindle")
+    assert code == 2
+    assert "there is no folder nosuch" in said
+    assert "doctor" not in said
+
+
+def test_keys_that_all_agents_share_are_named(rekindle):
+    more = "notify: [ntfys://x]\nquota: {}\npersonas:\n  summarizer: {model: x}\n"
+    said = export(rekindle, PLAIN + more)
+    assert "not in the file: notify, personas.summarizer, which all agents share" in said
 
 
 def test_a_file_that_does_not_exist_is_named(rekindle):
