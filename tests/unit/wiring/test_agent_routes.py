@@ -9,6 +9,7 @@ from rekindle.errors import AgentError, ManifestError
 from rekindle.wiring import agent_routes
 from rekindle.wiring.agent_environment import make_environment
 from rekindle.wiring.open_store import HARNESSES, open_store
+from rekindle.wiring.starting.reviewing_agent import with_reviewer
 from rekindle.wiring.starting.routed_agent import find_unusable_routes
 from rekindle.wiring.starting.start_checks import find_obstacles
 from rekindle.wiring.starting.start_notes import find_notes
@@ -74,6 +75,22 @@ def test_a_summarizer_with_its_own_cli_uses_the_account_of_that_cli(tmp_path):
     (tmp_path / "login").mkdir()
     with pytest.raises(AgentError, match="the folder /s does not exist"):
         agent_routes.check_account_folder(routed, "a")
+
+
+def test_a_reviewer_with_its_own_cli_uses_the_account_of_that_cli(tmp_path):
+    """The accounts of the agent's other CLIs do not prevent the review."""
+    text = TEXT.format(named="work, s", folder="~/work", tools="[Bash]")
+    text = text.replace("    command:", "    review: reviewer\n    command:", 1)
+    text += "  reviewer: {adapter: codex, command: [sh]}\n"
+    text = text.replace(
+        "accounts:\n  work", "accounts:\n  s: {harness: codex, config_dir: /s}\n  work"
+    )
+    project = make_project(make(tmp_path).path, text)
+    routed = agent_routes.with_route(project, "a", Route("claude-code", "work"))
+    reviewing = with_reviewer(routed, "a")
+    assert reviewing
+    assert not list(find_obstacles(reviewing, "a", on_this_host=False))
+    assert make_environment(reviewing, "a").variables["CODEX_HOME"] == "/s"
 
 
 def test_the_environment_cannot_replace_an_account(tmp_path):

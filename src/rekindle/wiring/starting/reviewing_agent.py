@@ -4,6 +4,8 @@ import msgspec
 
 from rekindle.config import Project
 from rekindle.errors import ManifestError
+from rekindle.plugins import ALIASES
+from rekindle.policy.routes.list_routes import list_accounts
 from rekindle.wiring.agent_environment import locate_words
 
 
@@ -26,10 +28,12 @@ def with_reviewer(project: Project, name: str) -> Project | None:
     harness = persona.adapter or entry.harness
     own = persona.command or (entry.command if harness == entry.harness else None)
     own = list(locate_words(project, name, own)) if own else None
+    used = ALIASES.get(harness, harness)
     reviewer = msgspec.structs.replace(
         entry,
         harness=harness,
         harnesses=None,
+        accounts=list_accounts(project.manifest, entry, used, ALIASES)[:1] or None,
         persona=entry.review,
         command=own,
         mode="loop",
