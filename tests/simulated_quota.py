@@ -65,6 +65,8 @@ class Worker:
     """Points of a turn, on average."""
     pause: float
     """Hours between two bursts of work, on average."""
+    random: random.Random
+    """Source of the agent's bursts, which do not depend on the rules for pacing."""
     next_burst: datetime = START
     work: float = 0.0
     free_work: float = 0.0
@@ -116,11 +118,13 @@ class SimulatedAccount:
                 AgentLedger("/project", f"agent-{number}", priority),
                 self._load * self._random.uniform(0.5, 2.0),
                 self._random.uniform(4.0, 84.0),
+                random.Random(f"{seed}-{number}"),
                 leaves=number % 2 == 1,
             )
             for number, priority in enumerate(priorities)
         ]
         self._stored: tuple[QuotaWindow, ...] = ()
+        self._person = random.Random(f"{seed}-person")
         self._person_until = START
         self._person_rate = 0.0
         self._week = Week()
@@ -161,9 +165,9 @@ class SimulatedAccount:
     def _play_person(self) -> None:
         """Let the person work, in sessions of half an hour to two hours, on weekdays."""
         is_day = self._now.weekday() < 5 and 8 <= self._now.hour < 19
-        if is_day and self._now >= self._person_until and self._random.random() < 0.018:
-            self._person_until = self._now + timedelta(minutes=self._random.uniform(30, 120))
-            self._person_rate = self._random.uniform(0.08, 0.45)
+        if is_day and self._now >= self._person_until and self._person.random() < 0.018:
+            self._person_until = self._now + timedelta(minutes=self._person.uniform(30, 120))
+            self._person_rate = self._person.uniform(0.08, 0.45)
         if self._now < self._person_until:
             self._week.person_turns += 1
             if not self._call(self._person_rate, is_person=True):
@@ -204,9 +208,9 @@ class SimulatedAccount:
 
     def _play_worker(self, worker: Worker) -> None:
         if self._now >= worker.next_burst:
-            pause = timedelta(hours=self._random.expovariate(1 / worker.pause))
+            pause = timedelta(hours=worker.random.expovariate(1 / worker.pause))
             worker.next_burst = self._now + pause
-            size = self._random.expovariate(1 / BURST_TURNS) * worker.speed
+            size = worker.random.expovariate(1 / BURST_TURNS) * worker.speed
             worker.work += size
             worker.free_work += size
         wanted = min(worker.free_work, worker.rate if worker.turns_left else worker.speed)
@@ -246,16 +250,14 @@ class SimulatedAccount:
         ledgers = [each.ledger for each in self._workers]
         others = [each for each in ledgers if each is not worker.ledger]
         hold = find_reserve_hold(self._stored, RESERVE, others, self._now)
-        waits = False
         if hold is None:
             hold = find_last_part_hold(self._stored, RESERVE, worker.ledger, others, self._now)
         if hold is None and not worker.turns_left:
             hold = find_pace_hold(self._stored, RESERVE, worker.ledger, others, self._now)
-            waits = hold is not None
         if hold is None:
             return None
         worker.was_held, worker.turns_left = True, 0
-        self._note(worker, is_working=False, waits=waits)
+        self._note(worker, is_working=False, waits=hold.is_turn)
         return hold.until
 
     def _note(self, worker: Worker, *, is_working: bool, waits: bool = False) -> None:

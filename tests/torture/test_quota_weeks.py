@@ -16,9 +16,8 @@ MIXED = ("high", "high", "normal", "normal", "normal", "normal", "low", "low")
 def test_the_reserve_is_kept_and_agents_get_their_shares(seed):
     """No limit is hit more than once a week, and each agent gets its fair share.
 
-    The target is 80 % of the share in each week. In about one week of a hundred, one agent gets
-    less: a slow one beside fast ones that always have work, or one whose work arrives on the last
-    day.
+    The target is 80 % of the share in each week. In a few weeks of a thousand, one agent gets less:
+    a slow one that waited too long to catch up, or one whose work arrives at the very end.
     """
     weeks = [*SimulatedAccount(seed, paced=True).play(WEEKS)]
     assert max(week.hits for week in weeks) <= 1
@@ -36,6 +35,6 @@ def test_shares_follow_the_priorities(seed):
 
 @pytest.mark.parametrize("seed", ACCOUNTS[:10])
 def test_without_pacing_the_reserve_is_used_up(seed):
-    """The same weeks as today: what the rules prevent does happen."""
+    """The work and the person are the same: what the rules prevent does happen."""
     weeks = [*SimulatedAccount(seed, paced=False).play(WEEKS)]
     assert max(week.taken for week in weeks) > 2.0

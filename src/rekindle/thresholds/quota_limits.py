@@ -42,10 +42,20 @@ LEDGER_DAYS = declare_threshold(
     32, "quota.ledger_days", "days", "How long an agent's spending stays in its ledger."
 )
 PACE_KEPT = declare_threshold(
-    0.1,
+    0.07,
     "quota.kept",
     "share",
-    "Part of a quota window that stays for agents which have to catch up.",
+    "Part of a quota window that an agent leaves to other agents if it has used its share. It "
+    "leaves twice as much if it has used two shares.",
+)
+PACE_KEPT_MOST = declare_threshold(
+    0.28, "quota.kept_most", "share", "Largest part of a quota window that an agent leaves."
+)
+PACE_RELEASE = declare_threshold(
+    0.1,
+    "quota.release",
+    "share",
+    "Last part of a quota window's time, in which agents may use a part of what they left.",
 )
 PACE_YIELD = declare_threshold(
     0.05,

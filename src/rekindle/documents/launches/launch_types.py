@@ -341,8 +341,8 @@ class ProcessVitals(msgspec.Struct, frozen=True, kw_only=True):
     tools: int
     """Number of other processes that have the launch's mark or descend from its process."""
     tools_cpu_seconds: float
-    """CPU time of the other processes in seconds, if the system counts it with that of processes
-    that ended and were waited for. It drops if a process ends without a wait.
+    """CPU time of the other processes in seconds, including those that ended and were waited for if
+    the system counts them. The number drops if a process ends and the launch does not wait for it.
     """
     moved_bytes: int = 0
     """Number of bytes that the launch's own process has read and written; 0 if not counted."""

@@ -5,8 +5,8 @@ Three rules apply to quota windows:
 - **Reserve.** Agents stop before the usage reaches the reserve, which stays for the person.
 - **Pace.** If several agents share the account, usage should grow with time. If it grows faster, an
   agent waits if it has used more than its own share. An agent that has used less may go ahead.
-- **Last part.** The last part of the longest window is for agents that have used less than their
-  share, for example because their work arrived late.
+- **Last part.** The more of its share an agent has used, the more of the window it leaves to
+  others, for example to those whose work arrives late. At the end, it may use a part of that.
 
 An agent's share depends on its priority. Its usage is estimated from its spending, because a CLI
 reports only the usage of the whole account.
@@ -23,7 +23,9 @@ from rekindle.policy.quota.ledger_entries import measure_cost
 from rekindle.thresholds.quota_limits import (
     PACE_HEAD_START,
     PACE_KEPT,
+    PACE_KEPT_MOST,
     PACE_MEMORY_HOURS,
+    PACE_RELEASE,
     PACE_YIELD,
     TURN_PERCENT,
     WEIGHT_HIGH,
@@ -73,23 +75,31 @@ def find_last_part_hold(
     others: Sequence[AgentLedger],
     now: datetime,
 ) -> QuotaHold | None:
-    """Return the hold of the longest window's last part, which is for agents that must catch up.
+    """Return the hold of the longest window's last part, which is for agents that have used less.
 
-    Without this rule, the cycles in progress would use it up.
+    Without this rule, the cycles in progress would use it up. Half of it is for all when the window
+    is about to end; the other half stays for work that arrives even later.
     """
     longest = max(
         (each for each in windows if _is_paced(each, now)),
         key=lambda each: each.minutes or 0,
         default=None,
     )
-    line = find_budget(reserve) * (1.0 - PACE_KEPT / 2)
-    if longest is None or longest.resets_at is None or longest.used_percent < line:
+    if longest is None or longest.resets_at is None:
+        return None
+    free = 1.0 - longest.used_percent / max(find_budget(reserve), 1.0)
+    if free > PACE_KEPT_MOST / 2:
         return None
     share = _measure_share(longest, own, others, now)
-    if share is None or share < 1.0:
+    if not share:
+        return None
+    kept = _find_kept(share) / 2
+    left = PACE_RELEASE * free / kept if free > kept / 2 else 0.0
+    until = longest.resets_at - timedelta(minutes=longest.minutes or 0) * left
+    if free >= kept or until <= now:
         return None
     words = f"{longest.name} {longest.used_percent:.0f} % used; the rest is for other agents"
-    return QuotaHold(longest.resets_at, words)
+    return QuotaHold(until, words, is_turn=True)
 
 
 def find_pace_hold(
@@ -109,20 +119,15 @@ def find_pace_hold(
         share = _measure_share(window, own, others, now)
         if share is None:
             continue
-        is_behind = share < 1.0
-        budget = find_budget(reserve) * (1.0 if is_behind else 1.0 - PACE_KEPT)
-        if _has_needier(window, own, others, now):
-            budget *= 1.0 - PACE_YIELD
-        # The agent may work once the account, or the agent alone, is not ahead of the line, which
-        # begins with the head start and reaches the budget at the end of the window.
-        ahead = window.used_percent * min(1.0, share) / budget if budget else 0.0
-        passed = (ahead - PACE_HEAD_START) / (1.0 - PACE_HEAD_START)
+        kept = _find_kept(share) + PACE_YIELD * _has_needier(window, own, others, now)
+        # The agent may work once the account, or the agent alone, is not ahead of the line.
+        level = window.used_percent * min(1.0, share) / max(find_budget(reserve), 1.0)
         length = timedelta(minutes=window.minutes or 0)
-        start = _find_begin(window) + length * passed
+        start = _find_begin(window) + length * _find_passed(level, kept)
         words = f"{window.name} {window.used_percent:.0f} % used; other agents go first"
         if start > now:
             return QuotaHold(min(start, window.resets_at or start), words, is_turn=True)
-        if is_behind:
+        if share < 1.0:
             return None
     return None
 
@@ -130,6 +135,23 @@ def find_pace_hold(
 def find_budget(reserve: float, working: int = 0) -> float:
     """Return the usage in percent up to which agents may start a turn."""
     return max(0.0, 100.0 - reserve - working * TURN_PERCENT)
+
+
+def _find_kept(share: float) -> float:
+    """Return the part of a budget that an agent leaves to others until the window ends."""
+    return min(PACE_KEPT * share, PACE_KEPT_MOST)
+
+
+def _find_passed(level: float, kept: float) -> float:
+    """Return the part of a window's time after which a part of the budget may be used.
+
+    The line begins with the head start, stays below the part that is kept for others, and reaches
+    the budget at the end of the window.
+    """
+    bend = (1.0 - kept) * (PACE_HEAD_START + (1.0 - PACE_HEAD_START) * (1.0 - PACE_RELEASE))
+    if level > bend:
+        return 1.0 - PACE_RELEASE * (1.0 - level) / (1.0 - bend)
+    return (level / (1.0 - kept) - PACE_HEAD_START) / (1.0 - PACE_HEAD_START)
 
 
 def _measure_share(

@@ -104,7 +104,7 @@ def test_a_high_priority_gives_a_larger_share():
 
 @pytest.mark.parametrize("state", ["waits", "working"])
 def test_an_agent_leaves_the_last_free_part_to_one_with_work_that_has_used_less(state):
-    line = find_budget(RESERVE) * 0.9 * 0.52
+    line = find_budget(RESERVE) * 0.85 * 0.5225
     needier = agent("b", 1.0, **{state: True})
     assert pace(line, agent("a", 9.0), needier) is not None
     assert pace(line, agent("a", 9.0), agent("b", 1.0)) is None
@@ -115,12 +115,29 @@ def test_the_last_part_of_the_week_is_for_agents_that_catch_up():
     late = window(77.0, 0.9)
     ahead, behind = agent("a", 9.0), agent("b", 1.0)
     hold = find_last_part_hold([late], RESERVE, ahead, [behind], NOW)
-    assert hold.until == late.resets_at
+    assert NOW < hold.until < late.resets_at
+    assert hold.is_turn
     assert hold.words == "7 days 77 % used; the rest is for other agents"
     assert find_last_part_hold([late], RESERVE, behind, [ahead], NOW) is None
     assert find_last_part_hold([late], RESERVE, ahead, [], NOW) is None
-    assert find_last_part_hold([window(75.0, 0.9)], RESERVE, ahead, [behind], NOW) is None
+    assert find_last_part_hold([window(74.0, 0.9)], RESERVE, ahead, [behind], NOW) is None
     assert find_last_part_hold([], RESERVE, ahead, [behind], NOW) is None
+
+
+def test_half_of_what_is_left_at_the_end_of_the_week_is_for_all():
+    ahead, behind = agent("a", 9.0), agent("b", 1.0)
+    late = window(77.0, 0.99)
+    assert find_last_part_hold([late], RESERVE, ahead, [behind], NOW) is None
+    assert find_pace_hold([late], RESERVE, ahead, [behind], NOW) is None
+    full = window(78.0, 0.99)
+    assert find_last_part_hold([full], RESERVE, ahead, [behind], NOW).until == full.resets_at
+
+
+def test_the_more_an_agent_has_used_the_more_it_leaves():
+    idle = [agent("c", 0.1), agent("d", 0.1)]
+    most, less = agent("a", 9.0), agent("b", 5.0)
+    assert pace(37.0, most, less, *idle) is not None
+    assert pace(37.0, less, most, *idle) is None
 
 
 def test_an_agent_that_catches_up_in_the_week_ignores_the_line_of_five_hours():
