@@ -20,6 +20,7 @@ pytestmark = pytest.mark.timeout(300)
 LATER = pytest.mark.skipif(not WHOLE, reason="takes long: only in `just torture`")
 CAN = {"agentCapabilities": {"loadSession": True}}
 TOOL = {"tool": ["sleep", "1000"]}
+NEEDS_PERSON = 22
 LIMIT = {"code": -32603, "message": "Usage limit reached, try again in 3 hours"}
 
 
@@ -113,6 +114,27 @@ def test_a_permission_request_becomes_a_question(rekindle, answer, chosen):
     assert running.wait() == 0, running.out + running.err
     answered = await_entry(rekindle, lambda entry: "answered" in entry)["answered"]
     assert answered["optionId"] == chosen
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "[cat]",
+        pytest.param("[echo, hello]", marks=[pytest.mark.torture, LATER]),
+        pytest.param("['false']", marks=[pytest.mark.torture, LATER]),
+    ],
+)
+def test_a_program_that_is_not_an_agent_is_started_once(rekindle, command):
+    """Another start would not help, so the operator is told what to correct."""
+    script(rekindle, [])
+    manifest = rekindle.project / "rekindle.yaml"
+    lines = [line for line in manifest.read_text().splitlines() if "command:" not in line]
+    manifest.write_text("\n".join([*lines, f"    command: {command}"]))
+    running = rekindle.start("run", "--once")
+    assert running.wait() == NEEDS_PERSON, running.out + running.err
+    (ended,) = rekindle.events("launch.ended")
+    assert (ended["exit"], "speak" in ended["words"]) == ("misconfigured", True)
+    assert "correct `command:`" in running.out + running.err
 
 
 @pytest.mark.torture

@@ -1059,6 +1059,7 @@ FAULTS = {
     "past limit": _limit("past"),
     "auth": _needs_a_person("auth"),
     "billing": _needs_a_person("billing"),
+    "misconfigured": _needs_a_person("misconfigured"),
     "cli budget": _needs_a_person("budget"),
     "no permission": _needs_a_person("no-permission"),
     "suspend": _suspended,

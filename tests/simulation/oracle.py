@@ -15,7 +15,7 @@ AT_ONCE = 5.0
 """Seconds within which whatever is done at once must have been done."""
 CRASHES = {"crash", "hang", "resume-failed"}
 OUTSIDE = {"overload", "network"}
-PERSON = {"auth", "billing", "budget", "no-permission"}
+PERSON = {"auth", "billing", "misconfigured", "budget", "no-permission"}
 FIRST_PROBE, LAST_PROBE = 900.0, 3600.0
 """The time without a probe, and until the next probe at the latest, after a limit without an end.
 """

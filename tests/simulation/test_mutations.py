@@ -68,6 +68,7 @@ CONCERNS = {
     "interrupted": {"an operator interrupts": 1},
     "auth": {"auth": 1},
     "billing": {"billing": 1},
+    "misconfigured": {"misconfigured": 1},
     "budget": {"cli budget": 1},
     "no-permission": {"no permission": 1},
 }

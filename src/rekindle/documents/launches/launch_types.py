@@ -28,6 +28,7 @@ ExitKind = Literal[
     "network",
     "auth",
     "billing",
+    "misconfigured",
     "context-full",
     "handoff",
     "budget",

@@ -52,7 +52,7 @@ class ExitRecorder:
         *,
         started: bool = True,
     ) -> LaunchExit:
-        """Record a launch's exit and return it. It may be replaced by a no-permission exit."""
+        """Record a launch's exit and return it. It may be replaced by another one."""
         watched, start = launch.watched, launch.start
         usage = launch.usage()
         final_windows = dict(watched.finished.windows) if watched.finished is not None else {}
@@ -84,6 +84,8 @@ class ExitRecorder:
         is_useless = exited.kind == "clean" and self._is_useless(launch, refused, signs)
         if is_useless:
             exited = make_refused_exit(self._agent, refused.missing)
+        if exited.kind == "misconfigured" and not opened and self._has_worked():
+            exited = msgspec.structs.replace(exited, kind="crash")  # such as during an update
         reported = frozenset(launch.watched.reported_refusals)
         # The agent will enter safe mode, which already asks a question.
         calls = () if is_useless else refused.missing
@@ -198,6 +200,11 @@ class ExitRecorder:
         seen = self._ports.work()
         closed = sum(not loop.is_open for loop in self._log.known().loops.values())
         return f"{seen}-{closed}" if seen else ""
+
+    def _has_worked(self) -> bool:
+        """Return whether a launch of the run has opened a session."""
+        known = self._log.known()
+        return any(one.opened and one.seq > known.run.since for one in known.attempts.values())
 
     def _is_useless(
         self, launch: Launch, refused: RefusedCalls, signs: events.WorkSigns | None

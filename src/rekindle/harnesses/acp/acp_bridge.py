@@ -46,7 +46,7 @@ _OPEN_RULES: call_rules.Rules = {
     "draft": "",
     "seconds": 0.0,
 }
-_DOUBT = "does `command:` start an agent that speaks the Agent Client Protocol?"
+_DOUBT = "does its command start an agent that speaks the Agent Client Protocol?"
 _LASTING = ("always", "mode", "auto", "session")
 """Words in options that permit more than one call."""
 
@@ -58,6 +58,13 @@ class AgentRefusalError(Exception):
         super().__init__(method)
         self.method = method
         self.error = error if isinstance(error, dict) else {"message": str(error)}
+
+
+class SetupError(AgentRefusalError):
+    """The agent cannot be used as it is set up, and a retry would not change that."""
+
+    def __init__(self, method: str, words: str) -> None:
+        super().__init__(method, {"message": words, "data": {"errorKind": "setup"}})
 
 
 class AgentEndedError(Exception):
@@ -118,19 +125,19 @@ class AcpBridge:
             told = self._wait_for("initialize", number, deadline)
         except queue.Empty:
             words = f"it did not answer for {ACP_START_SECONDS:.0f} seconds: {_DOUBT}"
-            raise AgentRefusalError("initialize", {"message": words}) from None
-        if told.get("protocolVersion") != VERSION:
-            words = f"it speaks version {told.get('protocolVersion')} of the protocol, not 1"
-            raise AgentRefusalError("initialize", {"message": words})
+            raise SetupError("initialize", words) from None
+        if (version := told.get("protocolVersion")) != VERSION:
+            words = f"it speaks version {version} of the protocol, not {VERSION}"
+            raise SetupError("initialize", words if version else f"its answer is wrong: {_DOUBT}")
         how, answer = self._open_session(_to_mapping(told.get("agentCapabilities")))
         agent = _to_mapping(told.get("agentInfo"))
         self._updates.model = self._options.get("model") or find_model(answer)
         line = {"session": self._session, "how": how, "model": self._updates.model}
         named = {"agent": agent.get("name"), "version": agent.get("version")}
-        print_line({"type": "opened", **line, **named})
         for category in ("model", "mode"):
             if value := self._options.get(category):
                 self._choose(answer, category, value)
+        print_line({"type": "opened", **line, **named})
 
     def _open_session(self, can: Message) -> tuple[str, Message]:
         """Start a new session or return to the old one. Return how, and the agent's answer."""
@@ -162,7 +169,7 @@ class AcpBridge:
         """Choose a model or a mode that the agent offered.
 
         Raises:
-            AgentRefusalError: The agent does not offer it.
+            SetupError: The agent does not offer it.
         """
         for option in _to_list(answer.get("configOptions")):
             if option.get("category") == category and value in _list_values(option):
@@ -174,7 +181,7 @@ class AcpBridge:
             self._call("session/set_mode", {"sessionId": self._session, "modeId": value})
             return
         words = f"it does not offer the {category} {value!r}"
-        raise AgentRefusalError(f"session/set_{category}", {"message": words})
+        raise SetupError(f"session/set_{category}", words)
 
     def _call(self, method: str, params: Message) -> Message:
         return self._wait_for(method, self._link.request(method, params))
@@ -201,8 +208,7 @@ class AcpBridge:
         """Handle a notification or a request of the agent."""
         params = _to_mapping(message.get("params"))
         if message["method"] == "initialize":
-            words = f"it repeats what it reads: {_DOUBT}"
-            raise AgentRefusalError("initialize", {"message": words})
+            raise SetupError("initialize", f"it repeats what it reads: {_DOUBT}")
         is_ours = params.get("sessionId") == self._session
         if message["method"] == "session/update" and is_ours:
             self._updates.take(_to_mapping(params.get("update")))

@@ -20,6 +20,7 @@ from rekindle.harnesses.exit_verdicts import ExitVerdict
 from rekindle.harnesses.untrusted_json import to_count, to_mapping, to_text, to_word
 
 _SIGNS: tuple[tuple[ExitVerdict, str], ...] = (
+    (exit_verdicts.SETUP, r"^setup$"),
     (exit_verdicts.FULL, r"context_?(?:overflow|window_?exceeded|length_?exceeded)"),
     (exit_verdicts.LIMIT, r"rate_?limit|usage_?limit|quota|\blimit\b"),
     (exit_verdicts.UNPAID, r"billing|insufficient_?(?:credits|funds)"),
@@ -47,6 +48,10 @@ _REASONS: dict[str, ExitVerdict] = {
 _OPENING = frozenset({"session/load", "session/resume"})
 _USUAL = re.compile(r"\s+at |[\s{}\[\]]*$|\(node:\d+\)|\(Use `node")
 """Lines on standard error that explain nothing."""
+SILENT: ExitVerdict = (
+    "misconfigured",
+    "it exited before it opened a session, so it may not speak the Agent Client Protocol",
+)
 IDLE = "it ended its turn without an answer, so its requests were probably refused"
 
 
@@ -131,6 +136,8 @@ def classify(ended: ProcessResult) -> LaunchExit:
     resets_at = ended.refused.resets_at if ended.refused else None
     if verdict is None and resets_at is not None:
         verdict = exit_verdicts.LIMIT
+    if finished.reason == "initialize":
+        verdict = verdict or exit_verdicts.SETUP
     if finished.reason in _OPENING and (verdict is None or verdict[0] in {"context-full", "crash"}):
         verdict = exit_verdicts.MISSING
     unexplained: ExitVerdict = ("crash", "the agent reported an error")
@@ -166,7 +173,9 @@ def _classify_crash(ended: ProcessResult) -> LaunchExit:
             rest = exit_verdicts.join_rest(lines, place)
             return exit_verdicts.make_failed_exit(verdict, lines[place], rest=rest)
     how = f"exited with code {ended.code}" if ended.code else "exited in its turn"
-    return exit_verdicts.make_failed_exit(("crash", how), lines[-1] if lines else "")
+    has_started = ended.finished is None or bool(ended.opened)
+    unexplained: ExitVerdict = ("crash", how) if has_started else SILENT
+    return exit_verdicts.make_failed_exit(unexplained, lines[-1] if lines else "")
 
 
 def _is_error_text(closing: str, calls: int) -> bool:

@@ -252,6 +252,14 @@ STOP_REASONS: dict[StopReason, ReasonRow] = {
     "billing": ReasonRow(
         text="payment is required", fix="pay, or raise the spend limit", reaction="person"
     ),
+    "misconfigured": ReasonRow(
+        text="its program cannot be used as it is set up",
+        fix="correct `command:` or the persona in rekindle.yaml, or install its program again",
+        command="restart",
+        reaction="person",
+        choices=("accept", "stop"),
+        needs_edit=True,
+    ),
     "budget": ReasonRow(
         text="its budget is spent",
         outcome="out-of-budget",

@@ -26,12 +26,12 @@ from rekindle.policy.settings.runtime_settings import (
     RestartSettings,
 )
 
-_LOGIN_EXITS = frozenset({"auth", "billing"})
+_LOGIN_EXITS = frozenset({"auth", "billing", "misconfigured"})
 """Exits that only a person can fix. The route is tried again from time to time."""
 
 
 def needs_login(exit_kind: str) -> bool:
-    """Return whether only a person can fix the cause of an exit, by logging in or paying."""
+    """Return whether only a person can fix the cause of an exit, such as a login."""
     return exit_kind in _LOGIN_EXITS
 
 

@@ -789,3 +789,16 @@ def test_nothing_is_started_after_the_operator_said_stop(scene):
     scene.harness.exits[:] = [LaunchExit("clean")]
     assert scene.run().why == "cycles"
     assert [one.resumes for one in scene.logged(events.LaunchStarted)] == [False, True]
+
+
+def test_an_agent_that_has_worked_is_not_misconfigured(scene):
+    """It may be being updated, so the exit counts as a crash, which is retried."""
+    scene.plays(("crash", scene.opens()), ("misconfigured",), ("clean", scene.opens()))
+    assert scene.run().last.kind == "clean"
+    assert scene.exits() == ["crash", "crash", "clean"]
+
+
+def test_an_agent_that_has_never_worked_is_misconfigured(scene):
+    scene.plays(("misconfigured",))
+    assert scene.run().why == "misconfigured"
+    assert scene.exits() == ["misconfigured"]

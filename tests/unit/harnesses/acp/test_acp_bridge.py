@@ -165,7 +165,7 @@ def test_a_program_that_repeats_its_input_is_reported(stage):
     stage.agent = ("cat",)
     (ended,) = stage.run()
     assert (ended["method"], stage.code) == ("initialize", 1)
-    assert "repeats what it reads: does `command:`" in ended["error"]["message"]
+    assert "repeats what it reads: does its command" in ended["error"]["message"]
 
 
 def test_a_program_that_does_not_answer_is_reported(monkeypatch, capfd):

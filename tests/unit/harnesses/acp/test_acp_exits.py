@@ -6,13 +6,15 @@ from pathlib import Path
 import pytest
 
 from rekindle.documents.launches.launch_types import LimitReport, ProcessResult, ToolCallStarted
-from rekindle.harnesses.acp.acp_exits import IDLE, classify, read_usage
+from rekindle.harnesses.acp.acp_exits import IDLE, SILENT, classify, read_usage
 from rekindle.harnesses.acp.acp_harness import make_harness, read_stream
 from rekindle.ports import complete_harness
 from rekindle.testing.recordings import load_recordings
 
 
-def end(*, code=0, last=(), errors="", resumes=False, refused=None, stopped=False, **line):
+def end(
+    *, code=0, last=(), errors="", resumes=False, refused=None, stopped=False, opened="", **line
+):
     line = {"type": "ended", "calls": 0, "closing": "", "spoke": False, "usd": None, **line}
     line["spoke"] = line["spoke"] or bool(line["closing"])
     (finished,) = read_stream(json.dumps(line).encode())
@@ -21,6 +23,7 @@ def end(*, code=0, last=(), errors="", resumes=False, refused=None, stopped=Fals
             code=code,
             session="ses_1",
             resumes=resumes,
+            opened=opened,
             finished=finished,
             errors=errors,
             refused=refused,
@@ -218,8 +221,11 @@ def test_other_stop_reasons_are_not_clean(stop, kind):
     assert end(stop=stop, calls=1).kind == kind
 
 
+GONE = {"error": {"message": "the agent exited"}, "method": "exit"}
+
+
 def test_an_agent_that_exits_is_a_crash_explained_by_its_last_lines():
-    gone = {"error": {"message": "the agent exited"}, "method": "exit"}
+    gone = {**GONE, "opened": "ses_1"}
     assert end(code=3, **gone).words == "exited with code 3"
     assert end(code=137, **gone).words == "ended by SIGKILL"
     assert end(code=143, **gone).kind == "interrupted"
@@ -227,6 +233,30 @@ def test_an_agent_that_exits_is_a_crash_explained_by_its_last_lines():
     assert end(code=1, errors=trace, **gone).kind == "network"
     nothing = ProcessResult(code=127, session="", errors="kimi: No such file or directory")
     assert "No such file" in classify(nothing).words
+
+
+def test_a_program_that_exits_before_it_opens_a_session_is_misconfigured():
+    """A retry cannot help, unless a signal ended it or its last lines name another cause."""
+    ended = end(code=2, errors="usage: tool [FILE]\n", **GONE)
+    assert (ended.kind, ended.words) == ("misconfigured", f"{SILENT[1]}: usage: tool [FILE]")
+    assert end(code=137, **GONE).kind == "crash"
+    assert end(code=1, errors="Error: connect ECONNREFUSED\n", **GONE).kind == "network"
+    assert end(code=1, errors="Error: please log in\n", **GONE).kind == "auth"
+
+
+@pytest.mark.parametrize(
+    "words", ["it did not answer for 120 seconds", "it speaks version 2 of the protocol, not 1"]
+)
+def test_what_the_bridge_finds_wrong_is_misconfigured(words):
+    error = {"message": words, "data": {"errorKind": "setup"}}
+    ended = fail(error, method="initialize")
+    assert (ended.kind, words in ended.words) == ("misconfigured", True)
+    assert fail(error, method="session/set_model").kind == "misconfigured"
+
+
+def test_a_program_that_refuses_the_first_request_is_misconfigured():
+    assert fail({"code": -32601, "message": "x"}, method="initialize").kind == "misconfigured"
+    assert fail({"code": -32000, "message": "x"}, method="initialize").kind == "auth"
 
 
 def test_an_operator_s_stop_comes_first():

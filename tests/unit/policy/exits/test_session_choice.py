@@ -39,7 +39,7 @@ NOW = SINCE + timedelta(minutes=5)
 BEFORE_RUN = 1_000
 """The length of the log when this run began."""
 CRASHES = ("crash", "hang", "resume-failed")
-PERSON = ("auth", "billing", "budget", "no-permission")
+PERSON = ("auth", "billing", "misconfigured", "budget", "no-permission")
 OUTSIDE = ("overload", "network")
 KINDS = EXIT_KINDS
 

@@ -25,7 +25,7 @@ from rekindle.policy.settings.runtime_settings import (
 NOW = datetime(2026, 4, 9, 12, 0, tzinfo=UTC)
 A, B, C = Route("claude-code", "work"), Route("claude-code", "own"), Route("codex")
 ROUTES = (A, B, C)
-BLOCKING = ("limit", "auth", "billing")
+BLOCKING = ("limit", "auth", "billing", "misconfigured")
 OUTAGES = ("overload", "network")
 
 
