@@ -33,7 +33,7 @@ BUILT_IN = {
     "acp": "rekindle.harnesses.acp.acp_harness",
 }
 ACP_PRESETS = (
-    *("opencode", "kilo", "qwen", "kimi", "vibe", "copilot"),
+    *("opencode", "kilo", "qwen", "kimi", "copilot"),
     *("claude-acp", "codex-acp"),
 )
 """Names of the agents that `acp` knows. Rekindle does not look for them, or list them as CLIs."""

@@ -137,7 +137,8 @@ class NightPicture:
     def _draw_spend(self) -> Iterator[Text]:
         """Yield the spending as a share of its cap, or of the highest amount without a cap."""
         night = self._night
-        points = [(point.at, point.usd) for point in night.spend if point.usd is not None]
+        known = [point for point in night.spend if point.usd is not None]
+        points = [(point.at, point.usd or 0.0) for point in known]
         values = _place_highest(points, self._scale)
         if not values:
             return
@@ -147,7 +148,8 @@ class NightPicture:
         most = night.usd_cap or max(values.values())
         cap = f"/{night.usd_cap:g}" if night.usd_cap else ""
         colours = dict.fromkeys(values, self._colours.person)
-        yield from _draw_curve(("spent", f"${last:.2f}{cap}"), values, most, colours, self._scale)
+        label = f"{'~' * known[-1].is_estimated}${last:.2f}{cap}"
+        yield from _draw_curve(("spent", label), values, most, colours, self._scale)
 
 
 def _label(name: str, drawn: Text) -> Text:

@@ -59,6 +59,12 @@ def test_spending_continues_until_the_end_and_shows_its_cap():
     assert find_lane(text, "spent") == " " * 20 + "█" * 20
 
 
+def test_an_estimated_cost_is_marked():
+    spend = (SpendPoint(at(0), 1.0, 10), SpendPoint(at(5), 8.0, 20, is_estimated=True))
+    assert "~$8.00" in draw(spend=spend).plain
+    assert "~" not in draw(spend=spend[:1]).plain
+
+
 def test_a_curve_without_known_values_is_left_out():
     window, spend = (WindowPoint(at(1), 1),), (SpendPoint(at(1), None, 5),)
     assert "max" not in draw(window=window).plain

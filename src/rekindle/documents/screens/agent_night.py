@@ -156,6 +156,8 @@ class SpendPoint(msgspec.Struct, frozen=True):
     """Amount that the run had spent, in dollars, or null if it is unknown."""
     tokens: int
     """Number of tokens that the run had used."""
+    is_estimated: bool = False
+    """Whether a part of the amount was computed from tokens."""
 
 
 class AgentNight(msgspec.Struct, frozen=True, kw_only=True):

@@ -4,7 +4,8 @@ An agent names the kind of a tool, not the tool. A title can come from an MCP se
 so it never makes a call one of the tools that a persona can allow.
 
 A call can be described in several messages: Vibe sends the command only when the call starts, and
-not with its permission request. Kimi first sends the input as text, a few letters at a time.
+not with its permission request. Kimi first sends the input as text, a few letters at a time, and
+opencode first sends only the folder of a command.
 """
 
 import json
@@ -71,7 +72,9 @@ class AcpCall:
     def is_described(self) -> bool:
         """Return whether the call is worth reporting already."""
         is_growing = bool(self._texts) and self._texts[-1].startswith("{")
-        return bool(self._input) or self.is_over or (self.status != "pending" and not is_growing)
+        is_running = self.status != "pending" and not is_growing
+        is_known = bool(self.command if self._kind == "execute" else self._input)
+        return is_known or self.is_over or is_running
 
     @property
     def tool(self) -> str:

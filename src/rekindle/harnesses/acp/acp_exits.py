@@ -46,7 +46,7 @@ _REASONS: dict[str, ExitVerdict] = {
     "max_turn_requests": exit_verdicts.TURNS,
 }
 _OPENING = frozenset({"session/load", "session/resume"})
-_USUAL = re.compile(r"\s+at |[\s{}\[\]]*$|\(node:\d+\)|\(Use `node")
+_USUAL = re.compile(r"\s+at |[\s{}\[\]]*$|\(node:\d+\)|\(Use `node|\[session/")
 """Lines on standard error that explain nothing."""
 SILENT: ExitVerdict = (
     "misconfigured",

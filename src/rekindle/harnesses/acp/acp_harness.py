@@ -1,8 +1,7 @@
 """Harness for agents that speak the Agent Client Protocol.
 
-Checked with the agents in `acp_presets` that are marked as recorded, using the recordings in
-tests/recordings. Each launch runs the bridge, which reads the prompt, runs one turn of the agent
-and prints its own lines. Limits:
+Checked with the agents in `acp_presets`, using the recordings in tests/recordings. Each launch runs
+the bridge, which reads the prompt, runs one turn of the agent and prints its own lines. Limits:
 
 - An agent has no hooks that Rekindle could use, so a handoff cannot stop it between two turns.
   Messages reach it with its next launch.
@@ -76,6 +75,7 @@ class AcpHarness:
         self.INSTALL = preset.install
         self.PROGRAM = next(iter(preset.command), "")
         self.PASSED_PREFIXES = preset.prefixes
+        self.BLOCKED_VARIABLES = preset.blocked
         self.SANDBOX = SandboxNeeds(hosts=preset.hosts)
         self.CAN = Capabilities(
             hooks=False,

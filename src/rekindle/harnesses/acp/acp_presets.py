@@ -1,7 +1,6 @@
 """The agents that Rekindle knows over the Agent Client Protocol, one preset for each.
 
-Those with `is_recorded` are checked with recordings of the real program. The others were written
-from their documentation.
+Each preset is checked with recordings of the real program.
 """
 
 from collections.abc import Mapping
@@ -38,9 +37,10 @@ class AcpPreset(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the answer to a prompt has the tokens of all requests, and not only of the last."""
     settings: tuple[str, ...] = ()
     """Names of files and folders in the workspace that can permit calls or start programs."""
-    is_recorded: bool = True
     prefixes: tuple[str, ...] = ()
     """Prefixes of the variables that configure the agent."""
+    blocked: tuple[str, ...] = ()
+    """Variables with these prefixes that the agent sets in its sessions."""
     hosts: tuple[str, ...] = ()
     """Hosts that the agent needs in a sandbox."""
     instead: str = ""
@@ -95,21 +95,14 @@ PRESETS = {
             prefixes=("KIMI_", "MOONSHOT_"),
         ),
         AcpPreset(
-            name="vibe",
-            title="Mistral Vibe",
-            command=("vibe-acp",),
-            install="install it, with Python 3.12 or later: uv tool install mistral-vibe",
-            reports_money=True,
-            settings=(".vibe",),
-            is_recorded=False,
-            prefixes=("VIBE_", "MISTRAL_"),
-        ),
-        AcpPreset(
             name="copilot",
             title="Copilot CLI",
             command=("copilot", "--acp"),
             install="install it: npm install -g @github/copilot",
-            settings=(".copilot", ".github/copilot", ".github/hooks"),
+            settings=(
+                *(".github/copilot", ".github/hooks", ".github/extensions", ".github/agents"),
+                *(".github/mcp.json", ".github/lsp.json"),
+            ),
             reports_tokens=True,
             prefixes=("COPILOT_",),
         ),
@@ -122,9 +115,9 @@ PRESETS = {
             reports_money=True,
             reports_tokens=True,
             prefixes=("ANTHROPIC_", "CLAUDE_"),
+            blocked=("CLAUDE_CODE_SESSION_ID", "CLAUDE_PID", "CLAUDE_PROJECT_DIR"),
             hosts=("api.anthropic.com", "platform.claude.com", "console.anthropic.com"),
             instead="claude-code",
-            is_recorded=False,
         ),
         AcpPreset(
             name="codex-acp",
@@ -133,9 +126,13 @@ PRESETS = {
             install="install it: npm install -g @agentclientprotocol/codex-acp",
             reports_tokens=True,
             prefixes=("OPENAI_", "CODEX_"),
+            blocked=(
+                *("CODEX_THREAD_ID", "CODEX_SESSION_ID", "CODEX_TOOL_CALL_ID", "CODEX_CI"),
+                *("CODEX_VERSION", "CODEX_SANDBOX", "CODEX_SANDBOX_NETWORK_DISABLED"),
+                "CODEX_PERMISSION_PROFILE",
+            ),
             hosts=("api.openai.com", "chatgpt.com", "auth.openai.com"),
             instead="codex",
-            is_recorded=False,
         ),
     )
 }

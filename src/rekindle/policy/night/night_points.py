@@ -52,11 +52,12 @@ def build_spend_points(happened: Iterable[AnyEvent | UnknownEvent]) -> list[Spen
             case events.RunStarted():
                 points.append(SpendPoint(event.ts, 0.0, 0))
             case events.SpendRecorded():
-                points.append(SpendPoint(event.ts, event.usd or None, event.tokens))
+                points.append(SpendPoint(event.ts, event.usd or None, event.tokens, bool(event.usd)))
             case events.SummaryMade(run_usd=None):
                 pass
             case events.LaunchEnded() | events.ReviewMade() | events.SummaryMade():
-                points.append(SpendPoint(event.ts, event.run_usd or None, event.run_tokens or 0))
+                spent = (event.run_usd or None, event.run_tokens or 0)
+                points.append(SpendPoint(event.ts, *spent, event.is_estimated is True))
             case _:
                 pass
     return sorted(points, key=lambda point: point.at)

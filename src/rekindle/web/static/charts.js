@@ -61,10 +61,11 @@ function makeSpend(night) {
   if (!points.length) return null;
   const data = [[], [], []];
   for (const point of points) push(data, seconds(point.at), point.usd, night.usd_cap);
-  const last = points.at(-1).usd;
+  const last = points.at(-1);
+  const spent = `${last.is_estimated ? "~" : ""}$${last.usd.toFixed(2)}`;
   const cap = night.usd_cap ? ` of $${night.usd_cap}` : "";
   const most = Math.max(night.usd_cap || 0, ...points.map((point) => point.usd));
-  return { title: `Spent $${last.toFixed(2)}${cap}`, summary: `Spending: $${last.toFixed(2)}${cap}.`, data, isStep: true, range: [0, most * 1.1 || 1], format: (value) => `$${value.toFixed(2)}` };
+  return { title: `Spent ${spent}${cap}`, summary: `Spending: ${spent}${cap}.`, data, isStep: true, range: [0, most * 1.1 || 1], format: (value) => `$${value.toFixed(2)}` };
 }
 
 function push(data, ...values) {

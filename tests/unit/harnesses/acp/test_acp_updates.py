@@ -42,6 +42,14 @@ def test_a_call_is_reported_when_its_input_has_arrived_as_text():
     assert [line["arguments"] for line in lines] == [{"command": "ls -l"}]
 
 
+def test_a_command_is_reported_when_it_is_known():
+    """opencode first sends only its folder."""
+    start = call(kind="execute", title="bash", rawInput={"cwd": "/work"})
+    running = call("in_progress", kind="execute", rawInput={"cwd": "/work", "command": "ls"})
+    lines, _ = read(start, running)
+    assert [line["arguments"] for line in lines] == [{"command": "ls"}]
+
+
 def test_a_call_of_an_old_conversation_is_not_reported_when_it_ends_later():
     lines = []
     reader = AcpUpdates(lines.append)

@@ -70,7 +70,8 @@ def test_spending_starts_at_zero_in_each_run():
     happened = log(
         (events.RunStarted, {}),
         (events.SpendRecorded, {"launch": "l1", "tokens": 500, "usd": 0.5}),
-        (events.LaunchEnded, {**LAUNCH, "exit": "clean", "run_usd": 1.0, "run_tokens": 900}),
+        (events.LaunchEnded, {**LAUNCH, "exit": "clean", "run_usd": 1.0, "run_tokens": 900,
+                              "is_estimated": True}),
         (events.SummaryMade, {"document": "brief", "how": "headless", "usd": 9.0}),
         (events.SummaryMade, {"document": "relay", "how": "headless", "run_usd": 1.5,
                               "run_tokens": 950}),
@@ -80,8 +81,8 @@ def test_spending_starts_at_zero_in_each_run():
     )  # fmt: skip
     assert build_spend_points(happened) == [
         SpendPoint(at(0), 0.0, 0),
-        SpendPoint(at(1), 0.5, 500),
-        SpendPoint(at(2), 1.0, 900),
+        SpendPoint(at(1), 0.5, 500, is_estimated=True),
+        SpendPoint(at(2), 1.0, 900, is_estimated=True),
         SpendPoint(at(4), 1.5, 950),
         SpendPoint(at(5), 2.0, 990),
         SpendPoint(at(6), 0.0, 0),
