@@ -74,6 +74,8 @@ class WorkerReported(PipelineEvent, frozen=True, kw_only=True, tag="worker.repor
     """Cost of the attempt so far, in dollars."""
     tokens: int = 0
     """Number of tokens that the attempt has used so far."""
+    is_estimated: bool = False
+    """Whether a part of the cost was computed from tokens."""
     harness: str = ""
     """Agent CLI that reached a usage limit; empty if there was none."""
     until: datetime | None = None
@@ -94,6 +96,8 @@ class WorkerEnded(PipelineEvent, frozen=True, kw_only=True, tag="worker.ended"):
     """Cost of the attempt, in dollars."""
     tokens: int = 0
     """Number of tokens that the attempt used."""
+    is_estimated: bool = False
+    """Whether a part of the cost was computed from tokens."""
 
 
 class StepMerged(PipelineEvent, frozen=True, kw_only=True, tag="step.merged"):

@@ -36,6 +36,8 @@ class StepRow(msgspec.Struct, frozen=True, kw_only=True):
     """Amount that the step has spent, in dollars."""
     tokens: int = 0
     """Number of tokens that the step has used."""
+    is_estimated: bool = False
+    """Whether a part of the amount was computed from tokens."""
 
     @property
     def pending(self) -> int:
@@ -97,6 +99,8 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True):
     """Amount that the run has spent, in dollars."""
     tokens: int = 0
     """Number of tokens that the run has used."""
+    is_estimated: bool = False
+    """Whether a part of the amount was computed from tokens."""
     usd_cap: float | None = None
     """Maximum amount that the run may spend, in dollars, or null for no limit."""
     tokens_cap: int | None = None

@@ -185,11 +185,15 @@ def _render_spending(row: RunRow) -> str:
     parts = []
     if row.usd or row.usd_cap is not None:
         cap = f" of ${row.usd_cap:g}" if row.usd_cap is not None else ""
-        parts.append(f"${row.usd:.2f}{cap}")
+        parts.append(f"{_render_usd(row)}{cap}")
     if row.tokens_cap is not None or (row.tokens and not parts):
         cap = f" of {row.tokens_cap:,}" if row.tokens_cap is not None else ""
         parts.append(f"{row.tokens:,}{cap} tokens")
     return ", ".join(parts)
+
+
+def _render_usd(row: RunRow | StepRow) -> str:
+    return f"{'~' * row.is_estimated}${row.usd:.2f}"
 
 
 def _render_header(row: RunRow, now: datetime, columns: int) -> str:
@@ -215,7 +219,7 @@ def _render_step(step: StepRow, width: int, columns: int, marks: Marks) -> RunLi
         counts = _count_workers(step)
         figure = f"{step.done}/{step.workers}"
         parts += [f"[{render_bar(step, marks)}]", ", ".join(filter(None, (figure, counts)))]
-    spent = f"${step.usd:.2f}" if step.usd else f"{step.tokens:,} tok" if step.tokens else ""
+    spent = _render_usd(step) if step.usd else f"{step.tokens:,} tok" if step.tokens else ""
     return RunLine(_place_right(_GAP.join(parts), spent, columns), _COLOURS.get(step.state))
 
 

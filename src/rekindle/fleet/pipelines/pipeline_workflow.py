@@ -182,6 +182,7 @@ class PipelineWorkflow(RefreshSignal):
                     attempt=worker.attempt,
                     usd=report.usd,
                     tokens=report.tokens,
+                    is_estimated=report.is_estimated,
                     harness=harness if is_limited else "",
                     until=report.until if is_limited else None,
                 )

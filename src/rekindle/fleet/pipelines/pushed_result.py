@@ -78,6 +78,7 @@ class PushedResult:
             why=redaction.text(why)[:RETRY_REASON_CHARACTERS],
             usd=report.usd if report else 0.0,
             tokens=report.tokens if report else 0,
+            is_estimated=report.is_estimated if report else False,
         )
 
     def _judge(

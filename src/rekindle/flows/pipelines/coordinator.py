@@ -220,6 +220,7 @@ class Coordinator:
                     attempt=worker.attempt,
                     usd=view.usd,
                     tokens=view.tokens,
+                    is_estimated=view.is_estimated,
                     harness=view.harness if is_limited else "",
                     until=view.until if is_limited else None,
                 )

@@ -31,6 +31,7 @@ class WorkerView(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the worker ended only because the budget of the whole run is spent."""
     usd: float = 0.0
     tokens: int = 0
+    is_estimated: bool = False
     harness: str = ""
     """Agent CLI that reached a usage limit; empty if none did."""
     until: datetime | None = None

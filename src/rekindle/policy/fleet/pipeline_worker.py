@@ -30,6 +30,8 @@ class WorkerReport(msgspec.Struct, frozen=True, kw_only=True):
     usd: float = 0.0
     """Cost of the attempt so far, in dollars."""
     tokens: int = 0
+    is_estimated: bool = False
+    """Whether a part of the cost was computed from tokens."""
     until: datetime | None = None
     """Time at which the usage limit ends; None if the agent is not waiting for one."""
 
@@ -40,7 +42,13 @@ def make_report(agent: str, worker: PipelineWorker, projection: Projection) -> W
     if run.wanted <= worker.seq:
         return None
     spent, wait = run.run_spending(), run.waiting
-    report = WorkerReport(agent=agent, attempt=worker.attempt, usd=spent.usd, tokens=spent.tokens)
+    report = WorkerReport(
+        agent=agent,
+        attempt=worker.attempt,
+        usd=spent.usd,
+        tokens=spent.tokens,
+        is_estimated=spent.is_estimated,
+    )
     change = msgspec.structs.replace
     if run.is_over and run.ended.seq > worker.seq:
         return change(report, state="over")

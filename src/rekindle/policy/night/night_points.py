@@ -52,7 +52,9 @@ def build_spend_points(happened: Iterable[AnyEvent | UnknownEvent]) -> list[Spen
             case events.RunStarted():
                 points.append(SpendPoint(event.ts, 0.0, 0))
             case events.SpendRecorded():
-                points.append(SpendPoint(event.ts, event.usd or None, event.tokens, bool(event.usd)))
+                points.append(
+                    SpendPoint(event.ts, event.usd or None, event.tokens, bool(event.usd))
+                )
             case events.SummaryMade(run_usd=None):
                 pass
             case events.LaunchEnded() | events.ReviewMade() | events.SummaryMade():

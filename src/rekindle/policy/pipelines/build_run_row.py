@@ -96,6 +96,7 @@ def build_run_row(
         until=until,
         usd=spent.usd,
         tokens=spent.tokens,
+        is_estimated=spent.is_estimated,
         usd_cap=cap.usd if cap else None,
         tokens_cap=cap.tokens if cap else None,
         hours_cap=cap.hours if cap else None,
@@ -179,6 +180,7 @@ def _build_step(step: StepPlan, status: StepStatus, state: PipelineState) -> Ste
         failed=failed,
         usd=sum(worker.usd + worker.attempt_usd for worker in everyone),
         tokens=sum(worker.tokens + worker.attempt_tokens for worker in everyone),
+        is_estimated=any(worker.is_estimated for worker in everyone),
     )
 
 

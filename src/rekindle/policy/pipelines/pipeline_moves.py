@@ -149,6 +149,7 @@ def measure_spending(state: PipelineState) -> RunSpending:
     return RunSpending(
         usd=sum(worker.usd + worker.attempt_usd for worker in workers),
         tokens=sum(worker.tokens + worker.attempt_tokens for worker in workers),
+        is_reported=not any(worker.is_estimated for worker in workers),
     )
 
 

@@ -56,8 +56,16 @@ class WorkerState(msgspec.Struct, frozen=True):
     """Cost of the running attempt so far, in dollars."""
     attempt_tokens: int = 0
     """Number of tokens used by the running attempt so far."""
+    has_estimates: bool = False
+    """Whether a part of the cost of all earlier attempts was computed from tokens."""
+    is_attempt_estimated: bool = False
+    """Whether a part of the cost of the running attempt was computed from tokens."""
     is_stopping: bool = False
     """Whether the operator stopped the run during the last attempt."""
+
+    @property
+    def is_estimated(self) -> bool:
+        return self.has_estimates or self.is_attempt_estimated
 
 
 class MatrixItems(msgspec.Struct, frozen=True):
@@ -189,7 +197,8 @@ def _apply_to_worker(
     usd = max(worker.attempt_usd, event.usd)
     tokens = max(worker.attempt_tokens, event.tokens)
     if isinstance(event, WorkerReported):
-        return change(worker, attempt_usd=usd, attempt_tokens=tokens)
+        known = {"attempt_usd": usd, "attempt_tokens": tokens}
+        return change(worker, **known, is_attempt_estimated=event.is_estimated)
     return change(
         worker,
         status=event.outcome,
@@ -198,8 +207,10 @@ def _apply_to_worker(
         why=event.why if event.outcome == "failed" else "",
         usd=worker.usd + usd,
         tokens=worker.tokens + tokens,
+        has_estimates=worker.has_estimates or event.is_estimated,
         attempt_usd=0.0,
         attempt_tokens=0,
+        is_attempt_estimated=False,
     )
 
 

@@ -70,7 +70,7 @@ class WorkerResults:
         has_model = self._definition.find_step(record.step).run is None
         # For a program without a model, the log still has an estimate of the prompt's tokens.
         spent = run.run_spending() if has_model else RunSpending()
-        view = WorkerView(usd=spent.usd, tokens=spent.tokens)
+        view = WorkerView(usd=spent.usd, tokens=spent.tokens, is_estimated=spent.is_estimated)
         change = msgspec.structs.replace
         wait = run.waiting
         if wait is not None and wait.why == "limit" and wait.until > clock.read_clock():
@@ -106,6 +106,7 @@ class WorkerResults:
             why=view.why,
             usd=view.usd,
             tokens=view.tokens,
+            is_estimated=view.is_estimated,
         )
         change = msgspec.structs.replace
         project = load_project(self._path)

@@ -88,6 +88,7 @@ def test_a_step_is_summarized_by_its_state(step, shown):
     [
         ({"usd": 0.0, "usd_cap": None}, ""),
         ({"usd": 2.0, "usd_cap": None}, "   $2.00"),
+        ({"usd": 2.0, "usd_cap": None, "is_estimated": True}, "   ~$2.00"),
         ({"usd": 0.0, "usd_cap": None, "tokens": 1200}, "   1,200 tokens"),
         ({"tokens": 1200, "tokens_cap": 5000}, "   $4.10 of $30, 1,200 of 5,000 tokens"),
     ],

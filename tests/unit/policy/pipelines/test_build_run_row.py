@@ -68,6 +68,21 @@ def test_a_run_without_an_event_waits():
     assert (row.state, row.began) == ("running", None)
 
 
+def test_a_cost_is_estimated_until_the_attempt_reports_it():
+    """An earlier attempt with an estimated cost keeps the mark."""
+    events = [*LISTED, begin("build", "a")]
+    reported = {"step": "build", "worker": "a", "attempt": 1, "usd": 0.2, "is_estimated": True}
+    events.append(WorkerReported(ts=NOW, **reported))
+    row = build(events)
+    assert (row.is_estimated, [step.is_estimated for step in row.steps]) == (
+        True,
+        [False, True, False],
+    )
+    assert not build([*events, end("build", "a", usd=0.3)]).is_estimated
+    failed = end("build", "a", outcome="failed", usd=0.3, is_estimated=True)
+    assert build([*events, failed, begin("build", "a", 2)]).is_estimated
+
+
 def test_the_workers_of_a_matrix_are_counted_by_their_state():
     row = build(
         [
@@ -88,6 +103,7 @@ def test_the_workers_of_a_matrix_are_counted_by_their_state():
     assert [step.state for step in row.steps] == ["done", "running", "waiting"]
     assert (step.usd, step.tokens) == (2.25, 7)
     assert (row.usd, row.tokens, row.usd_cap) == (2.75, 107, 30)
+    assert (step.is_estimated, row.is_estimated) == (False, False)
     assert row.failures == (
         WorkerFailure(step="build", worker="c", agent="review-7-buildc", why="still no tests"),
     )

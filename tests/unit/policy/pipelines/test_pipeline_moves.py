@@ -441,7 +441,7 @@ def test_no_worker_starts_once_the_budget_is_spent():
     assert run.moves() == []
     run.end("build", "a", usd=4.0)
     assert measure_spending(run.state).usd == 5.5
-    assert run.moves() == [EndPipeline("budget", why="its budget of $5 is spent (~$5.50)")]
+    assert run.moves() == [EndPipeline("budget", why="its budget of $5 is spent ($5.50)")]
 
 
 def test_the_hours_between_the_end_of_a_run_and_its_resumption_do_not_count():
