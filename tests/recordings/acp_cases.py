@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from loopback.acp_agents import AGENTS, AcpAgent
 from loopback.acp_sandbox import AcpRun, AcpSandbox, sandbox_of
-from loopback.chat import BROKEN, RATE_LIMITED, TITLE, UNAUTHORIZED
+from loopback.chat import TITLE
 from loopback.model import Model
 from loopback.sandbox import Launched
 from loopback.script import Fail, Forever, Step, Text, Usage
@@ -26,7 +26,9 @@ PATIENCE_S: Final = 400
 STORED_BYTES: Final = 10_000_000
 """Larger files are programs that an agent has unpacked."""
 _OPAQUE: Final = re.compile(r"\b(ses|msg|prt)_[0-9A-Za-z]{20,}")
-_MEASURED: Final = re.compile(r"^(?:\[perf\]|Package extraction took).*\n?", re.MULTILINE)
+_MEASURED: Final = re.compile(
+    r"^(?:\[perf\]|\[session/\w+\]|Package extraction took).*\n?", re.MULTILINE
+)
 
 Case = Callable[[AcpSandbox, Model], Tape]
 
@@ -150,9 +152,10 @@ def cases_of(agent: AcpAgent) -> dict[str, Case]:
         "resume": resume,
         "resume-after-sigkill": resume_after_sigkill,
         "resume-missing": resume_missing,
-        "limit": refused(RATE_LIMITED),
-        "overload": refused(BROKEN),
-        "no-login": refused(UNAUTHORIZED),
+        "limit": refused(agent.api.limit),
+        "limit-later": plays(agent.call("echo from the tool"), Forever(agent.api.limit)),
+        "overload": refused(agent.api.outage),
+        "no-login": refused(agent.api.login),
     }
 
 

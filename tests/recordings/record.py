@@ -13,7 +13,6 @@ sys.path.insert(0, str(HERE.parent))
 from loopback import install  # noqa: E402 - found by the line above
 from loopback.acp_agents import AGENTS  # noqa: E402
 from loopback.anthropic import Anthropic  # noqa: E402
-from loopback.chat import Chat  # noqa: E402
 from loopback.cli import ClaudeSandbox  # noqa: E402
 from loopback.model import Model  # noqa: E402
 from loopback.namespace import Namespace  # noqa: E402
@@ -59,12 +58,12 @@ def acp(agent: str) -> Callable[[str], Tape]:
     """The same for the agents behind the bridge."""
 
     def play(name: str) -> Tape:
-        package = AGENTS[agent].package
+        package, api = AGENTS[agent].package, AGENTS[agent].api
         program = install.program(package)
         with (
             tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder,
             Namespace() as network,
-            Model(Chat(), network.listener) as model,
+            Model(api.dialect(), network.listener) as model,
             Place(network, Path(folder) / "place") as place,
         ):
             root = Path(folder) / "root"

@@ -4,7 +4,6 @@ import pytest
 
 from loopback import install
 from loopback.acp_agents import AGENTS
-from loopback.chat import Chat
 from loopback.fixtures import installed
 from loopback.model import Model
 from recordings.acp_cases import CASES, KEPT, SANDBOXES, AcpTape
@@ -21,12 +20,6 @@ IN_CI = [
 """The two agents that are the smallest and start the fastest."""
 
 
-@pytest.fixture
-def chat_model(network):
-    with Model(Chat(), network.listener) as served:
-        yield served
-
-
 def shape(tape):
     """Return the types in the stream once each: the number of usage reports varies."""
     kinds = [line["type"] if isinstance(line, dict) else "torn" for line in tape.stream]
@@ -34,13 +27,14 @@ def shape(tape):
 
 
 @pytest.mark.parametrize(("agent", "case"), ALL if WHOLE else IN_CI)
-def test_a_recording_of_an_agent_is_still_true(agent, case, chat_model, place, tmp_path):
+def test_a_recording_of_an_agent_is_still_true(agent, case, network, place, tmp_path):
     """The same launch has the same output and exit, and the model sees the old conversation."""
     program = installed(AGENTS[agent].package)
     if AGENTS[agent].node:
         installed(install.NODE)
-    sandbox = SANDBOXES[agent](program, model=chat_model, place=place, root=tmp_path / agent)
-    now = CASES[agent][case](sandbox, chat_model)
+    with Model(AGENTS[agent].api.dialect(), network.listener) as model:
+        sandbox = SANDBOXES[agent](program, model=model, place=place, root=tmp_path / agent)
+        now = CASES[agent][case](sandbox, model)
     kept = AcpTape.read(KEPT[agent] / f"{case}.jsonl")
     assert now.code == kept.code
     assert shape(now) == shape(kept)

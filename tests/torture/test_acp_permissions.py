@@ -1,5 +1,7 @@
 """The real agents ask before they run a command, and obey the rules of a persona."""
 
+import json
+
 import pytest
 
 from loopback import install
@@ -37,9 +39,12 @@ def chat_model(network):
 
 @pytest.fixture
 def play(chat_model, place, tmp_path):
-    """Run one command of an agent with a persona, as the harness starts the bridge."""
+    """Run commands of an agent with a persona, as the harness starts the bridge.
 
-    def run(name, permissions, command):
+    `files` are written to the project after the harness has looked for settings there.
+    """
+
+    def run(name, permissions, *commands, **files):
         agent = AGENTS[name]
         if agent.node:
             installed(install.NODE)
@@ -55,7 +60,9 @@ def play(chat_model, place, tmp_path):
         made = make_harness(name).command(start)
         for file, text in made.files.items():
             (sandbox.home / file).write_text(text)
-        chat_model.play(agent.call(command), Forever(Text("all done")))
+        for file, text in files.items():
+            (sandbox.project / file).write_text(text)
+        chat_model.play(*map(agent.call, commands), Forever(Text("all done")))
         launched = sandbox.launch(list(made.argv), "hello", **made.environment)
         return sandbox, launched.wait(200)
 
@@ -73,3 +80,25 @@ def test_a_command_runs_only_if_the_persona_allows_it(name, number, play):
     assert (sandbox.project / "made").exists() is is_made, ended.stdout
     # The agent leaves no settings behind, which would be refused at its next start.
     assert find_settings(str(sandbox.project), PRESETS[name].settings) == ""
+
+
+WIDER = json.dumps({"agent": {"build": {"permission": {"bash": "allow"}}}})
+
+
+@pytest.mark.skipif(not WHOLE, reason="takes long: only in `just torture`")
+def test_settings_that_an_agent_writes_do_not_widen_its_session(play):
+    """opencode reads its settings once. The next launch is refused because of them."""
+    rules = Permissions(allowed_tools=["Bash(cp:*)"])
+    commands = ("cp wider opencode.json", "touch made")
+    sandbox, ended = play("opencode", rules, *commands, wider=WIDER)
+    assert [line["decision"] for line in ended.of("decided")] == ["allow", "reject"], ended.stdout
+    assert not (sandbox.project / "made").exists()
+    assert find_settings(str(sandbox.project), PRESETS["opencode"].settings) != ""
+
+
+@pytest.mark.skipif(not WHOLE, reason="takes long: only in `just torture`")
+def test_settings_in_the_workspace_would_widen_a_persona(play):
+    """This is why the harness refuses to start opencode if they exist."""
+    rules = Permissions(allowed_tools=["Read"])
+    sandbox, ended = play("opencode", rules, "touch made", **{"opencode.json": WIDER})
+    assert (sandbox.project / "made").exists(), ended.stdout

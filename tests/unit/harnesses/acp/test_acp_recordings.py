@@ -1,4 +1,4 @@
-"""The presets of five agents fulfil the contract, with recordings of the real programs."""
+"""The presets fulfil the contract, with recordings of the real programs."""
 
 from pathlib import Path
 
@@ -32,3 +32,15 @@ class TestKimi(HarnessContract):
 class TestCopilot(HarnessContract):
     harness = make_harness("copilot")
     recordings = RECORDINGS / "copilot-1.0.102"
+
+
+class TestClaude(HarnessContract):
+    harness = make_harness("claude-acp")
+    recordings = RECORDINGS / "claude-acp-0.99.1"
+    keys = ("ANTHROPIC_",)
+
+
+class TestCodex(HarnessContract):
+    harness = make_harness("codex-acp")
+    recordings = RECORDINGS / "codex-acp-2.6.0"
+    keys = ("OPENAI_",)
