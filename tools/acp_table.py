@@ -31,7 +31,8 @@ refused every request. To record them again, run `just record acp:opencode`, and
 other agents.
 
 Kimi Code does not say why its turn ended, not even after a tool call, so Rekindle treats a usage
-limit as an overload: it retries with growing pauses. It also stores a turn only some time after a tool has started: killed at once, it resumes without that turn.
+limit as an overload: it retries with growing pauses. It also stores a turn only some time after a
+tool has started: killed at once, it resumes without that turn.
 """
 
 

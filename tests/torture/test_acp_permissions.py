@@ -87,7 +87,7 @@ WIDER = json.dumps({"agent": {"build": {"permission": {"bash": "allow"}}}})
 
 @pytest.mark.skipif(not WHOLE, reason="takes long: only in `just torture`")
 def test_settings_that_an_agent_writes_do_not_widen_its_session(play):
-    """opencode reads its settings once. The next launch is refused because of them."""
+    """The agent reads its settings once. The next launch is refused because of them."""
     rules = Permissions(allowed_tools=["Bash(cp:*)"])
     commands = ("cp wider opencode.json", "touch made")
     sandbox, ended = play("opencode", rules, *commands, wider=WIDER)

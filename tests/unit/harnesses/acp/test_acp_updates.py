@@ -43,7 +43,7 @@ def test_a_call_is_reported_when_its_input_has_arrived_as_text():
 
 
 def test_a_command_is_reported_when_it_is_known():
-    """opencode first sends only its folder."""
+    """The agent opencode first sends only its folder."""
     start = call(kind="execute", title="bash", rawInput={"cwd": "/work"})
     running = call("in_progress", kind="execute", rawInput={"cwd": "/work", "command": "ls"})
     lines, _ = read(start, running)
