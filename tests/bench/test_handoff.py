@@ -28,7 +28,7 @@ snapshot, Claude Code takes 1.58 on an idle machine and 1.7 on a busy one: two h
 what is made durable come on top of its start, and both share two cores."""
 KNOWN = pytest.mark.xfail(
     strict=False,
-    reason="it starts in a fifth of a second: 31 git calls, two hooks and 42 fsyncs take longer",
+    reason="it starts in a fifth of a second: 24 git calls, two hooks and 42 fsyncs take longer",
 )
 
 
