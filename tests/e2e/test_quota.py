@@ -84,7 +84,7 @@ def test_claude_code_stops_at_the_reserve_and_waits_for_the_reset(claude, place,
     handing.run("--once", code=23)
     handing.assert_nothing_cut(1)
     [ended] = handing.rekindle.events("launch.ended")
-    assert (ended["exit"], ended["resets_at"]) == ("limit", RESET + 1)
+    assert (ended["exit"], ended["is_held"]) == ("limit", True)
     assert ended["words"] == "5 hours 81 % used; the rest is kept in reserve (20 %)"
     before = len(model.log.main)
     assert "waiting" in handing.run("--once", code=23)

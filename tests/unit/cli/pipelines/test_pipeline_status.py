@@ -68,6 +68,7 @@ def test_the_last_run_of_a_pipeline_is_shown_with_its_steps(make_run, rekindle):
         "retrying": 0,
         "failed": 1,
         "usd": 0.0,
+        "is_estimated": False,
         "tokens": 0,
         "pending": 1,
     }
