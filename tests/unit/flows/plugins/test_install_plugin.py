@@ -10,6 +10,7 @@ from rekindle import __version__
 from rekindle.cli import main
 from rekindle.errors import AgentError
 from rekindle.flows.plugins import install_plugin as flow
+from rekindle.system.files import user_folder
 from rekindle.wiring.plugin_places import find_places
 
 GEMINI = """\
@@ -140,8 +141,10 @@ def test_an_interrupted_installation_can_be_removed(home, place, monkeypatch):
     assert (home / ".gemini/trustedFolders.json").read_text() == "{}"
 
 
-def test_uninstall_removes_the_plugin_first(home, place, capsys):
+def test_uninstall_removes_the_plugin_first(home, place, capsys, monkeypatch):
     """Otherwise the copies of the settings would be lost."""
+    # Without a folder of its own, it would also remove what other tests have left.
+    monkeypatch.setattr(user_folder, "_find_home", lambda _: home)
     before = list_files(home)
     flow.install_plugin(place)
     assert main.run(["uninstall", "--dry-run"]) == 0
