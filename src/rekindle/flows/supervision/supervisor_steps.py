@@ -27,6 +27,7 @@ from rekindle.policy.supervision.next_move import (
     AgentLimits,
     choose_agent_route,
     decide_move,
+    find_checkpoint,
     is_quota_lifted,
     select_open_launches,
 )
@@ -74,8 +75,8 @@ class SupervisorSteps:
     ) -> EnterSafeMode | None:
         """Start the launch that was chosen for this projection.
 
-        If the session cannot be carried over to its new account, write a checkpoint instead, from
-        which the next launch starts.
+        If the session cannot be carried over to its new account, write a checkpoint instead, unless
+        there is one. The next launch starts from it.
         """
         launches = sessions.select_cycle_launches(projection.attempts, projection.current_cycle)
         last = [*launches.values()][-1] if launches else None
@@ -86,7 +87,9 @@ class SupervisorSteps:
             and self._handoff is not None
             and not self.cycle.can_continue(last)
         ):
-            return self.hand_off_session(launches)
+            if find_checkpoint(projection) < last.ended_seq:
+                return self.hand_off_session(launches)
+            step = StartFresh(recovery=False, why="its session cannot be carried over")
         self.cycle.launch(self.cycle.open(), step, select_open_launches(projection))
         return None
 

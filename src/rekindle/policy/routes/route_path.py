@@ -84,9 +84,9 @@ class RoutePath(msgspec.Struct, frozen=True):
         last = self.last
         is_handed = last.ended_seq < checkpoint < NOT_IN_LOG
         is_known = session_choice.has_opened_session(launches, last.session)
-        # Once there is a checkpoint, it counts: perhaps it was written because this session cannot
-        # be carried over, and then resuming would write another one again and again.
-        if not (is_handed or self.is_new_session) and is_known:
+        # A checkpoint for another route is not needed if this one is free again by now.
+        ends = stop_reasons.needs_checkpoint(last.exit) or self.is_new_session
+        if is_known and not ends:
             return ResumeSession(last.session)
         is_begun = any(launch.opened for launch in launches)
         why = f"{explain_move(last)}, so the work continues on {self.choice.route}"

@@ -66,7 +66,7 @@ def decide_move(
         cap=limits.budget,
         stays=limits.stays,
         threshold=limits.threshold,
-        checkpoint=_find_checkpoint(projection) if limits.checkpoints else sessions.NOT_IN_LOG,
+        checkpoint=find_checkpoint(projection) if limits.checkpoints else sessions.NOT_IN_LOG,
         fruitless=measure_idle_work(projection),
         choice=choice,
         carries=limits.carries,
@@ -101,7 +101,7 @@ def select_open_launches(projection: Projection) -> list[sessions.LaunchRecord]:
     )
 
 
-def _find_checkpoint(projection: Projection) -> int:
+def find_checkpoint(projection: Projection) -> int:
     """Return the log position of the last checkpoint that any session may use, or 0."""
     checkpoint = projection.documents.get("checkpoint")
     return checkpoint.seq if checkpoint and not checkpoint.session else 0
