@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import re
 import subprocess
 import sys
 import tracemalloc
@@ -14,7 +15,6 @@ import pytest
 import worktrees
 from conftest import RELAY
 from export_files import read_export
-from rekindle.cli import main
 from rekindle.config import load_project
 from rekindle.documents import agent_export
 from rekindle.documents.manifest import parse
@@ -24,27 +24,12 @@ from rekindle.wiring.open_store import open_store
 
 
 @pytest.fixture
-def rekindle(tmp_path, monkeypatch, capsys):
-    """Run a command in a folder; return its code and its output."""
-    monkeypatch.delenv("REKINDLE_AGENT", raising=False)
-
-    def run(folder, *arguments):
-        (tmp_path / folder).mkdir(exist_ok=True)
-        monkeypatch.chdir(tmp_path / folder)
-        code = main.run(list(arguments))
-        out, err = capsys.readouterr()
-        return code, out + err
-
-    return run
-
-
-@pytest.fixture
-def exported(rekindle, tmp_path):
-    assert rekindle("here", "init", "trades", "--yes", "--harness", "codex")[0] == 0
+def exported(rekindle_in, tmp_path):
+    assert rekindle_in("here", "init", "trades", "--yes", "--harness", "codex")[0] == 0
     (tmp_path / "here/relay.md").write_text(RELAY)
-    assert rekindle("here", "relay", "set", "relay.md")[0] == 0
-    assert rekindle("here", "loops", "add", "rate-limit", "How many?")[0] == 0
-    code, said = rekindle("here", "export", "trades", "../trades.rekindle")
+    assert rekindle_in("here", "relay", "set", "relay.md")[0] == 0
+    assert rekindle_in("here", "loops", "add", "rate-limit", "How many?")[0] == 0
+    code, said = rekindle_in("here", "export", "trades", "../trades.rekindle")
     assert code == 0, said
     return tmp_path / "trades.rekindle"
 
@@ -54,27 +39,27 @@ def read_tree(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
 
 
-def test_an_imported_agent_has_its_relay_loops_and_log(rekindle, exported):
-    code, said = rekindle("there", "import", str(exported), "--yes")
+def test_an_imported_agent_has_its_relay_loops_and_log(rekindle_in, exported):
+    code, said = rekindle_in("there", "import", str(exported), "--yes")
     assert code == 0, said
-    assert "rate-limit" in rekindle("there", "loops", "trades", "--json")[1]
-    assert rekindle("there", "relay", "show", "trades") == rekindle("here", "relay", "show")
-    before = rekindle("here", "events", "trades", "--json", "--last", "0")[1].splitlines()
-    after = rekindle("there", "events", "trades", "--json", "--last", "0")[1].splitlines()
+    assert "rate-limit" in rekindle_in("there", "loops", "trades", "--json")[1]
+    assert rekindle_in("there", "relay", "show", "trades") == rekindle_in("here", "relay", "show")
+    before = rekindle_in("here", "events", "trades", "--json", "--last", "0")[1].splitlines()
+    after = rekindle_in("there", "events", "trades", "--json", "--last", "0")[1].splitlines()
     assert after[: len(before)] == before
     assert "harness: codex" in Path("rekindle.yaml").read_text()
-    assert rekindle("there", "doctor", "trades")[1].count("log") == 0
+    assert not re.search(r"✗ trades: .*\b(log|relay|loops)\b", rekindle_in("there", "doctor")[1])
 
 
-def test_an_agent_is_never_overwritten(rekindle, exported):
+def test_an_agent_is_never_overwritten(rekindle_in, exported):
     before = read_tree(Path("../here"))
-    code, said = rekindle("here", "import", str(exported), "--yes")
+    code, said = rekindle_in("here", "import", str(exported), "--yes")
     assert code == 6
     assert "already an agent trades" in said
     assert read_tree(Path("../here")) == before
 
 
-def test_a_torn_or_changed_file_is_refused_and_nothing_is_written(rekindle, exported):
+def test_a_torn_or_changed_file_is_refused_and_nothing_is_written(rekindle_in, exported):
     data = exported.read_bytes()
     rng = random.Random(3)
     for number in range(40):
@@ -84,18 +69,18 @@ def test_a_torn_or_changed_file_is_refused_and_nothing_is_written(rekindle, expo
         else:
             bad[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
         exported.write_bytes(bytes(bad))
-        code, said = rekindle("there", "import", str(exported), "--yes")
+        code, said = rekindle_in("there", "import", str(exported), "--yes")
         assert code == 4, said
         assert "→" in said
     assert read_tree(Path("../there")) == {}
 
 
-def export(rekindle, text, code=0):
+def export(rekindle_in, text, code=0):
     """Export the agent trades of a manifest; return what the command printed."""
-    assert rekindle("here", "init", "trades", "--yes", "--harness", "codex")[0] == 0
+    assert rekindle_in("here", "init", "trades", "--yes", "--harness", "codex")[0] == 0
     Path("rekindle.yaml").write_text(text)
-    assert rekindle("here", "loops", "add", "rate-limit", "How many?")[0] == 0
-    exit_code, said = rekindle("here", "export", "trades", "../trades.rekindle")
+    assert rekindle_in("here", "loops", "add", "rate-limit", "How many?")[0] == 0
+    exit_code, said = rekindle_in("here", "export", "trades", "../trades.rekindle")
     assert exit_code == code, said
     return said
 
@@ -122,12 +107,12 @@ accounts:
 """
 
 
-def test_all_keys_of_the_agent_and_its_personas_arrive(rekindle):
+def test_all_keys_of_the_agent_and_its_personas_arrive(rekindle_in):
     """Except for values of `env:` that may be secrets, and accounts, which are named."""
-    assert "TOKEN" in export(rekindle, LIMITED)
+    assert "TOKEN" in export(rekindle_in, LIMITED)
     assert b"plainvalue9" not in Path("../trades.rekindle").read_bytes()
     before = parse(LIMITED)
-    code, said = rekindle("there", "import", "../trades.rekindle", "--yes")
+    code, said = rekindle_in("there", "import", "../trades.rekindle", "--yes")
     assert code == 0, said
     assert "set TOKEN below `env:`" in said
     assert "define work below `accounts:`" in said
@@ -137,13 +122,13 @@ def test_all_keys_of_the_agent_and_its_personas_arrive(rekindle):
     assert after.agents["trades"] == expected
 
 
-def test_another_persona_with_the_same_name_stays_as_it_is(rekindle):
+def test_another_persona_with_the_same_name_stays_as_it_is(rekindle_in):
     """Its permissions would silently replace those of the agent, which gets its own persona."""
-    export(rekindle, LIMITED)
+    export(rekindle_in, LIMITED)
     Path("../there").mkdir()
     known = "version: 1\npersonas:\n  careful:\n    permissions: {allowed_tools: [Bash]}\n"
     Path("../there/rekindle.yaml").write_text(known)
-    code, said = rekindle("there", "import", "../trades.rekindle", "--yes")
+    code, said = rekindle_in("there", "import", "../trades.rekindle", "--yes")
     assert code == 0, said
     assert "its persona careful is called trades-careful here" in said
     after, before = parse(Path("rekindle.yaml").read_text()), parse(LIMITED)
@@ -153,16 +138,16 @@ def test_another_persona_with_the_same_name_stays_as_it_is(rekindle):
     assert {entry.persona, *(item.persona for item in entry.harnesses)} == {"trades-careful"}
 
 
-def test_the_default_persona_of_an_agent_is_not_that_of_other_agents(rekindle, tmp_path):
+def test_the_default_persona_of_an_agent_is_not_that_of_other_agents(rekindle_in, tmp_path):
     """Neither does the import add one for them, nor does it use theirs."""
     allowed = "personas:\n  default:\n    permissions: {allowed_tools: [Bash, Write]}\n"
-    export(rekindle, PLAIN + allowed)
+    export(rekindle_in, PLAIN + allowed)
     other = PLAIN.replace("trades", "other")
     denied = allowed.replace("Bash, Write", "Read")
     for folder, text in (("one", other), ("two", other + denied)):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "rekindle.yaml").write_text(text)
-        code, said = rekindle(folder, "import", "../trades.rekindle", "--yes")
+        code, said = rekindle_in(folder, "import", "../trades.rekindle", "--yes")
         assert code == 0, said
         assert "its persona default is called trades-default here" in said
         after = parse(Path("rekindle.yaml").read_text())
@@ -176,27 +161,27 @@ SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 PLAIN = "version: 1\nagents:\n  trades:\n    harness: codex\n    prompt: PROMPT.md\n"
 
 
-def test_documents_are_exported_without_secrets(rekindle, tmp_path):
+def test_documents_are_exported_without_secrets(rekindle_in, tmp_path):
     note = tmp_path / "here/.rekindle/agents/trades/memories/note.md"
     note.parent.mkdir(parents=True)
     note.write_text(f"The token is {SECRET}.\n")
-    export(rekindle, PLAIN)
+    export(rekindle_in, PLAIN)
     data = Path("../trades.rekindle").read_bytes()
     assert b"The token is" in data
     assert SECRET.encode() not in data
 
 
-def test_the_draft_of_the_next_relay_moves_with_the_agent(rekindle, exported, tmp_path):
+def test_the_draft_of_the_next_relay_moves_with_the_agent(rekindle_in, exported, tmp_path):
     """Secrets are redacted, and an unrelated draft is set aside."""
     draft = tmp_path / "here/.rekindle/drafts/trades/relay.md"
     draft.write_text(f"## Next Action\nUse {SECRET}.\n")
-    assert rekindle("here", "export", "trades", "../second.rekindle")[0] == 0
+    assert rekindle_in("here", "export", "trades", "../second.rekindle")[0] == 0
     for name, size in (("second.rekindle", 1), ("trades.rekindle", 0)):
         there = tmp_path / name.removesuffix(".rekindle")
         old = there / ".rekindle/drafts/trades/relay.md"
         old.parent.mkdir(parents=True)
         old.write_text("of another agent")
-        code, said = rekindle(there.name, "import", f"../{name}", "--yes")
+        code, said = rekindle_in(there.name, "import", f"../{name}", "--yes")
         assert code == 0, said
         assert [path.read_text() for path in old.parent.glob("relay.md.*")] == ["of another agent"]
         assert len(list(old.parent.glob("relay.md"))) == size
@@ -205,85 +190,85 @@ def test_the_draft_of_the_next_relay_moves_with_the_agent(rekindle, exported, tm
     assert SECRET not in moved
 
 
-def test_a_link_in_place_of_the_draft_is_not_followed(rekindle, exported, tmp_path):
+def test_a_link_in_place_of_the_draft_is_not_followed(rekindle_in, exported, tmp_path):
     (tmp_path / "elsewhere").write_text("not the agent's")
     (tmp_path / "here/.rekindle/drafts/trades/relay.md").symlink_to(tmp_path / "elsewhere")
-    assert rekindle("here", "export", "trades", "../second.rekindle")[0] == 0
+    assert rekindle_in("here", "export", "trades", "../second.rekindle")[0] == 0
     assert b"not the agent's" not in (tmp_path / "second.rekindle").read_bytes()
 
 
-def test_a_note_with_any_readable_name_moves_with_the_agent(rekindle, exported, tmp_path):
+def test_a_note_with_any_readable_name_moves_with_the_agent(rekindle_in, exported, tmp_path):
     name = ".rekindle/agents/trades/memories/Größe und Preis.md"
     (tmp_path / "here" / name).write_text("dear")
-    assert rekindle("here", "export", "trades", "../second.rekindle")[0] == 0
-    assert rekindle("there", "import", "../second.rekindle", "--yes")[0] == 0
+    assert rekindle_in("here", "export", "trades", "../second.rekindle")[0] == 0
+    assert rekindle_in("there", "import", "../second.rekindle", "--yes")[0] == 0
     assert Path(name).read_text() == "dear"
 
 
-def test_keys_with_secrets_are_not_exported(rekindle):
+def test_keys_with_secrets_are_not_exported(rekindle_in):
     """Without them, the agent could do more than before, so the export is refused."""
-    said = export(rekindle, f"{PLAIN}    until: check {SECRET}\n", code=2)
+    said = export(rekindle_in, f"{PLAIN}    until: check {SECRET}\n", code=2)
     assert "agents.trades.until" in said
     assert not Path("../trades.rekindle").exists()
 
 
-def test_the_import_of_an_agent_needs_confirmation(rekindle, exported):
-    code, said = rekindle("there", "import", str(exported))
+def test_the_import_of_an_agent_needs_confirmation(rekindle_in, exported):
+    code, said = rekindle_in("there", "import", str(exported))
     assert code == 2
     assert "--yes" in said
     assert read_tree(Path()) == {}
 
 
-def test_the_default_file_is_ignored_by_git_and_never_replaced(rekindle, exported, tmp_path):
+def test_the_default_file_is_ignored_by_git_and_never_replaced(rekindle_in, exported, tmp_path):
     """It contains a whole conversation, and would be in the next snapshot."""
     worktrees.git(tmp_path / "here", "init", "-q")
-    code, said = rekindle("here", "export", "trades")
+    code, said = rekindle_in("here", "export", "trades")
     assert code == 0, said
     assert "wrote .rekindle/exports/trades.rekindle (" in said
     assert b".rekindle" not in worktrees.git(tmp_path / "here", "status", "--porcelain")
-    code, said = rekindle("here", "export", "trades")
+    code, said = rekindle_in("here", "export", "trades")
     assert code == 2
     assert "exists already" in said
     assert (
-        rekindle(
+        rekindle_in(
             "there", "import", "../here/.rekindle/exports/trades.rekindle", "--yes", "--no-snapshot"
         )[0]
         == 0
     )
 
 
-def test_an_export_without_a_session_says_so(rekindle, exported):
+def test_an_export_without_a_session_says_so(rekindle_in, exported):
     fresh = "the agent's next launch starts a fresh session"
-    assert fresh in rekindle("here", "export", "trades", "../second.rekindle")[1]
-    assert fresh in rekindle("there", "import", "../second.rekindle", "--yes")[1]
+    assert fresh in rekindle_in("here", "export", "trades", "../second.rekindle")[1]
+    assert fresh in rekindle_in("there", "import", "../second.rekindle", "--yes")[1]
 
 
-def test_the_suggested_command_can_be_pasted(rekindle, exported):
-    said = rekindle("here", "export", "trades", "../my agent.rekindle")[1]
+def test_the_suggested_command_can_be_pasted(rekindle_in, exported):
+    said = rekindle_in("here", "export", "trades", "../my agent.rekindle")[1]
     assert "`rekindle import 'my agent.rekindle'`" in said
 
 
-def test_a_missing_folder_for_the_file_is_named(rekindle, exported):
-    code, said = rekindle("here", "export", "trades", "nosuch/trades.rekindle")
+def test_a_missing_folder_for_the_file_is_named(rekindle_in, exported):
+    code, said = rekindle_in("here", "export", "trades", "nosuch/trades.rekindle")
     assert code == 2
     assert "there is no folder nosuch" in said
     assert "doctor" not in said
 
 
-def test_keys_that_all_agents_share_are_named(rekindle):
+def test_keys_that_all_agents_share_are_named(rekindle_in):
     more = "notify: [ntfys://x]\nquota: {}\npersonas:\n  summarizer: {model: x}\n"
-    said = export(rekindle, PLAIN + more)
+    said = export(rekindle_in, PLAIN + more)
     assert "not in the file: notify, personas.summarizer, which all agents share" in said
 
 
-def test_a_file_that_does_not_exist_is_named(rekindle):
-    code, said = rekindle("there", "import", "nosuch")
+def test_a_file_that_does_not_exist_is_named(rekindle_in):
+    code, said = rekindle_in("there", "import", "nosuch")
     assert code == 2
     assert "rekindle export AGENT" in said
 
 
-def test_an_unfinished_import_cannot_be_started(rekindle, exported):
-    assert rekindle("there", "import", str(exported), "--yes")[0] == 0
+def test_an_unfinished_import_cannot_be_started(rekindle_in, exported):
+    assert rekindle_in("there", "import", str(exported), "--yes")[0] == 0
     Path(".rekindle/agents/trades/run/importing").write_text("x")
     store = open_store(load_project(Path()))
     with (
@@ -328,35 +313,35 @@ def make_rollout(folder):
     ],
 )
 def test_a_forged_header_is_refused_before_anything_is_written(
-    rekindle, exported, tmp_path, monkeypatch, changes
+    rekindle_in, exported, tmp_path, monkeypatch, changes
 ):
     monkeypatch.setenv("CODEX_HOME", str(tmp_path / "codex"))
     parts = {f"session/{ROLLOUT}": make_rollout("/a")}
     forge(exported, parts, session=SESSION, folder="/a")
     good = exported.read_bytes()
     forge(exported, **changes)
-    code, said = rekindle("there", "import", str(exported), "--yes")
+    code, said = rekindle_in("there", "import", str(exported), "--yes")
     assert code in {3, 4}, said
     assert "→" in said
     assert read_tree(tmp_path / "there") == {}
     exported.write_bytes(good)
-    assert rekindle("there", "import", str(exported), "--yes")[0] == 0
+    assert rekindle_in("there", "import", str(exported), "--yes")[0] == 0
     assert list((tmp_path / "codex").rglob(ROLLOUT))
 
 
-def test_another_transcript_of_the_session_is_kept(rekindle, exported, tmp_path, monkeypatch):
+def test_another_transcript_of_the_session_is_kept(rekindle_in, exported, tmp_path, monkeypatch):
     """The import stops before it writes anything."""
     monkeypatch.setenv("CODEX_HOME", str(tmp_path / "codex"))
     other = tmp_path / "codex/sessions/2026/11/18" / ROLLOUT
     other.parent.mkdir(parents=True)
     other.write_bytes(make_rollout("/a") + b"{}\n")
     forge(exported, {f"session/{ROLLOUT}": make_rollout("/a")}, session=SESSION, folder="/a")
-    code, said = rekindle("there", "import", str(exported), "--yes")
+    code, said = rekindle_in("there", "import", str(exported), "--yes")
     assert code == 5
     assert "another transcript" in said
     assert read_tree(tmp_path / "there") == {}
     other.write_bytes(make_rollout("/a"))
-    assert rekindle("there", "import", str(exported), "--yes")[0] == 0
+    assert rekindle_in("there", "import", str(exported), "--yes")[0] == 0
     assert other.read_bytes() == make_rollout("/a")
 
 
@@ -364,7 +349,7 @@ LARGE = 24 * 1024 * 1024
 
 
 @pytest.mark.heavy
-def test_a_large_transcript_is_not_held_in_memory(rekindle, exported, tmp_path, monkeypatch):
+def test_a_large_transcript_is_not_held_in_memory(rekindle_in, exported, tmp_path, monkeypatch):
     """An import needs much less memory than the file has bytes, also if it is repeated."""
     monkeypatch.setenv("CODEX_HOME", str(tmp_path / "codex"))
     # Python reserves as much for each read of a small file, although it does not use it.
@@ -376,7 +361,7 @@ def test_a_large_transcript_is_not_held_in_memory(rekindle, exported, tmp_path, 
     for _ in range(2):
         tracemalloc.start()
         try:
-            code, said = rekindle("there", "import", str(exported), "--yes")
+            code, said = rekindle_in("there", "import", str(exported), "--yes")
             _, peak = tracemalloc.get_traced_memory()
         finally:
             tracemalloc.stop()
@@ -411,7 +396,7 @@ sys.exit(main.run(["import", sys.argv[2], "--yes"]))
 
 @pytest.mark.heavy
 @pytest.mark.parametrize("step", [0, 3, 7, 12, 16, 18, 20, 22, 24, 27, 31])
-def test_a_killed_import_is_finished_by_the_next_one(rekindle, exported, tmp_path, step):
+def test_a_killed_import_is_finished_by_the_next_one(rekindle_in, exported, tmp_path, step):
     """Killed at any write, it leaves no agent that can be used, or one that the same file ends."""
     there = tmp_path / "there"
     there.mkdir()
@@ -423,7 +408,7 @@ def test_a_killed_import_is_finished_by_the_next_one(rekindle, exported, tmp_pat
         capture_output=True,
     )
     assert killed.returncode == 9, killed.stderr
-    code, said = rekindle("there", "import", str(exported), "--yes")
+    code, said = rekindle_in("there", "import", str(exported), "--yes")
     assert code == 0, said
-    assert "rate-limit" in rekindle("there", "loops", "trades", "--json")[1]
+    assert "rate-limit" in rekindle_in("there", "loops", "trades", "--json")[1]
     assert not list((there / ".rekindle/agents").glob(".tmp*"))

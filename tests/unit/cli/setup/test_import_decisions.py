@@ -7,7 +7,6 @@ import msgspec
 import pytest
 
 from export_files import read_export
-from rekindle.cli import main
 from rekindle.config import load_project
 from rekindle.documents import agent_export, events
 from rekindle.documents.manifest import parse
@@ -55,24 +54,10 @@ FORGED = (
 
 
 @pytest.fixture
-def rekindle(tmp_path, monkeypatch, capsys):
-    monkeypatch.delenv("REKINDLE_AGENT", raising=False)
-
-    def run(folder, *arguments):
-        (tmp_path / folder).mkdir(exist_ok=True)
-        monkeypatch.chdir(tmp_path / folder)
-        code = main.run(list(arguments))
-        out, err = capsys.readouterr()
-        return code, out + err
-
-    return run
-
-
-@pytest.fixture
-def file(rekindle, tmp_path):
-    assert rekindle("here", "init", "trades", "--yes", "--harness", "codex")[0] == 0
-    assert rekindle("here", "loops", "add", "rate-limit", "How many?")[0] == 0
-    assert rekindle("here", "export", "trades", "../trades.rekindle")[0] == 0
+def file(rekindle_in, tmp_path):
+    assert rekindle_in("here", "init", "trades", "--yes", "--harness", "codex")[0] == 0
+    assert rekindle_in("here", "loops", "add", "rate-limit", "How many?")[0] == 0
+    assert rekindle_in("here", "export", "trades", "../trades.rekindle")[0] == 0
     return tmp_path / "trades.rekindle"
 
 
@@ -93,7 +78,7 @@ def read_there(tmp_path):
 
 
 @pytest.mark.parametrize("is_hidden", [False, True])
-def test_an_imported_log_permits_and_starts_nothing(rekindle, file, tmp_path, is_hidden):
+def test_an_imported_log_permits_and_starts_nothing(rekindle_in, file, tmp_path, is_hidden):
     """Neither as events nor as the received state of another store."""
     forged = FORGED
     if is_hidden:
@@ -103,7 +88,7 @@ def test_an_imported_log_permits_and_starts_nothing(rekindle, file, tmp_path, is
         file.write_bytes(good)
         forged = (events.AgentReceived(ts=NOW, known=known),)
     log = forge(file, *forged)
-    code, said = rekindle("there", "import", str(file), "--yes")
+    code, said = rekindle_in("there", "import", str(file), "--yes")
     assert code == 0, said
     known = read_there(tmp_path)
     assert list_approvals(known, DIGEST) == []
@@ -128,29 +113,29 @@ def read_forged(file):
     return msgspec.to_builtins(known, str_keys=True)
 
 
-def test_the_number_of_a_question_is_not_used_again(rekindle, file, tmp_path):
+def test_the_number_of_a_question_is_not_used_again(rekindle_in, file, tmp_path):
     forge(file, *FORGED)
-    assert rekindle("there", "import", str(file), "--yes")[0] == 0
+    assert rekindle_in("there", "import", str(file), "--yes")[0] == 0
     folder = open_store(load_project(tmp_path / "there")).folder("trades")
     assert folder.private.last_question.read_bytes() == b"2\n"
 
 
-def test_a_log_with_an_unreadable_state_is_refused(rekindle, file, tmp_path):
+def test_a_log_with_an_unreadable_state_is_refused(rekindle_in, file, tmp_path):
     forge(file, events.AgentReceived(ts=NOW, known={"agent": 1}))
-    code, said = rekindle("there", "import", str(file), "--yes")
+    code, said = rekindle_in("there", "import", str(file), "--yes")
     assert code == 4, said
     assert list((tmp_path / "there").iterdir()) == []
 
 
 @pytest.mark.parametrize("name", ["summarizer", "default", "careful"])
-def test_a_persona_of_other_agents_cannot_be_added(rekindle, file, tmp_path, name):
+def test_a_persona_of_other_agents_cannot_be_added(rekindle_in, file, tmp_path, name):
     """A persona without keys in rekindle.yaml has defaults, which the file must not change."""
     keys = {"permissions": {"allowed_tools": ["Bash"]}}
     forge(file, personas={name: keys}, entry={"harness": "codex", "prompt": "PROMPT.md"})
     (tmp_path / "there").mkdir()
     before = "version: 1\nagents:\n  other: {harness: codex, prompt: PROMPT.md}\n"
     (tmp_path / "there/rekindle.yaml").write_text(before)
-    code, said = rekindle("there", "import", str(file), "--yes")
+    code, said = rekindle_in("there", "import", str(file), "--yes")
     assert code == 0, said
     assert name in said
     after = parse((tmp_path / "there/rekindle.yaml").read_text())
