@@ -55,6 +55,8 @@ def main() -> int:
     found = {version: python for version in versions if (python := find_python(version))}
     missing = [version for version in versions if version not in found]
     print(f"Python {', '.join(found)}; not installed: {', '.join(missing) or 'none'}", flush=True)
+    if not found:
+        parser.error("no supported Python was found, so no test would run")
     if arguments.newest:
         found = dict(list(found.items())[-1:])
     codes = {}
