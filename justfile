@@ -44,6 +44,10 @@ record-fleet *lives:
 record-alerts *faults:
     PYTHONPATH=tests {{python}} tests/fleet/record_alerts.py {{faults}}
 
+# Build, start and stop a real Temporal cluster over PostgreSQL: `just cluster --help`.
+cluster *args:
+    PYTHONPATH=tests {{python}} -m fleet.cluster {{args}}
+
 # Measure times, as ratios within one run; run nothing else beside it.
 bench *args:
     {{python}} -m pytest -m bench -s {{args}}

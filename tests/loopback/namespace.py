@@ -39,9 +39,14 @@ class Namespace:
         number: int = self.listener.getsockname()[1]
         return number
 
+    @property
+    def path(self) -> str:
+        """Return the file by which other programs enter the namespace, while this one lives."""
+        return f"/proc/{os.getpid()}/fd/{self._handle}"
+
     def argv(self, argv: list[str]) -> list[str]:
         """Return the command inside; nsenter replaces itself, so the pid is the command's."""
-        return ["nsenter", f"--net=/proc/{os.getpid()}/fd/{self._handle}", "--", *argv]
+        return ["nsenter", f"--net={self.path}", "--", *argv]
 
     def listen(self, port: int) -> socket.socket:
         """Open one more listening socket inside, at a port of the caller's choice."""
