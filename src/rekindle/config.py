@@ -23,6 +23,7 @@ from rekindle.errors import (
     translate_os_errors,
 )
 from rekindle.formats.yaml_lines import MarkedData
+from rekindle.policy.sandbox.profile import SandboxFloor
 from rekindle.policy.settings import metrics_check, runtime_settings
 from rekindle.policy.settings.metrics_settings import MetricsSettings
 from rekindle.policy.settings.runtime_settings import (
@@ -50,6 +51,8 @@ class Project(msgspec.Struct, frozen=True):
     """
     mirrors: tuple[Path, ...] = ()
     """Git folders of a fleet host whose objects the agents' clones read."""
+    floor: SandboxFloor | None = None
+    """The weakest sandbox that this fleet host permits; None if the agent's own key decides."""
 
     @property
     def declared_agents(self) -> list[str]:

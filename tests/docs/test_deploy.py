@@ -94,7 +94,9 @@ def test_the_engine_of_systemd_accepts_the_unit(tmp_path):
     unit.write_text(text.replace("/opt/rekindle/bin/rekindle", "/bin/true"))
     verify = [find_program("systemd-analyze"), "verify", "--man=no"]
     done = subprocess.run([*verify, unit], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
+    # systemd 252 ignores this key.
+    complaints = [line for line in done.stderr.splitlines() if "'DelegateSubgroup'" not in line]
+    assert (done.returncode, complaints) == (0, [])
     unit.write_text(unit.read_text().replace("Restart=always", "Restart=often"))
     done = subprocess.run([*verify, unit], capture_output=True, text=True, check=False)
     assert "often" in done.stderr

@@ -10,7 +10,7 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -86,9 +86,11 @@ class Host:
         network: Namespace,
         environment: Mapping[str, str],
         slots: int,
+        options: Sequence[str] = ("--sandbox", "off"),  # agents in tests leave files elsewhere
     ) -> None:
         self.name, self.root = name, folder / "root"
         self._folder, self._project, self._slots = folder, project, slots
+        self._options = tuple(options)
         self._environment, self.network = environment, network
         self._relays = [Relay(network.listen(port), port) for port in ports]
         self._lives = 0
@@ -103,7 +105,7 @@ class Host:
                 self.network, self._folder / f"life-{self._lives}", hostname=self.name
             )
         argv = [sys.executable, "-m", "rekindle", "fleet", "worker", "--host", self.name]
-        argv += ["--slots", str(self._slots), "--root", str(self.root)]
+        argv += ["--slots", str(self._slots), "--root", str(self.root), *self._options]
         own = {"PYTHONPATH": str(build)} if build else {}
         self._worker = worker = self._place.start(
             argv, env={**self._environment, **own}, cwd=self._project

@@ -128,7 +128,7 @@ class Project:
         """Return when it works; before that, questions about an agent get no answer."""
         argv = [sys.executable, "-m", "rekindle", "fleet", "worker", "--trust", "--host", host]
         argv += ["--slots", str(slots), "--root", str(self.path.parent / f"host-{host}")]
-        argv += options
+        argv += ["--sandbox", "off", *options]
         words = self.path.parent / f"{host}.said"
         with words.open("wb") as said:
             started = Apart(argv, cwd=self.path, stdout=said, stderr=said)

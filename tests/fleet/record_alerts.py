@@ -70,7 +70,14 @@ class Host:
             self.restore()
         said = self._folder / f"{self.name}.said"
         argv = [sys.executable, "-c", WORKER, "fleet", "worker", "--trust", "--host", self.name]
-        argv += ["--slots", str(AGENTS), "--root", str(self._folder / f"root-{self.name}")]
+        argv += [
+            "--sandbox",
+            "off",
+            "--slots",
+            str(AGENTS),
+            "--root",
+            str(self._folder / f"root-{self.name}"),
+        ]
         with said.open("wb") as file:
             self._worker = Apart(argv, cwd=self.project, stdout=file, stderr=file)
         deadline = time.monotonic() + 120

@@ -38,7 +38,7 @@ class Rolled:
 
     def start(self, host: str) -> None:
         argv = [sys.executable, "-m", "rekindle", "fleet", "worker", "--trust", "--host", host]
-        argv += ["--root", str(self._folder / host), "--drain", "100s"]
+        argv += ["--root", str(self._folder / host), "--drain", "100s", "--sandbox", "off"]
         started = Apart(argv, cwd=self.project, stdout=subprocess.PIPE, text=True)
         assert started.stdout is not None
         assert "takes up to" in started.stdout.readline()

@@ -77,7 +77,7 @@ class Place:
 def worker(project: Path, root: Path | None, host: str) -> Iterator[Apart]:
     """Run a host, from its first output until it is asked to exit."""
     argv = [sys.executable, "-m", "rekindle", "fleet", "worker", "--trust", "--host", host]
-    argv += ["--root", str(root)] if root else []
+    argv += ["--sandbox", "off", *(["--root", str(root)] if root else [])]
     process = Apart(argv, cwd=project, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     try:

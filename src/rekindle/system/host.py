@@ -2,11 +2,18 @@
 
 import os
 import pwd
+from contextlib import suppress
 from pathlib import Path
 
 from rekindle.errors import translate_os_errors
 
 _MACHINE_IDS = (Path("/etc/machine-id"), Path("/var/lib/dbus/machine-id"))
+
+_MEMORY_LIMITS = (
+    Path("/sys/fs/cgroup/memory.max"),
+    Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
+)
+"""Files with the memory limit of a container, for both versions of control groups."""
 
 
 def identify_host() -> str:
@@ -39,3 +46,12 @@ def identify_user() -> str:
         return pwd.getpwuid(os.getuid()).pw_name
     except KeyError:  # this user id has no name
         return str(os.getuid())
+
+
+def find_memory() -> int:
+    """Return this host's memory in bytes, or the limit of the container that it runs in."""
+    amounts = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
+    for file in _MEMORY_LIMITS:
+        with suppress(OSError, ValueError):  # there is no limit
+            amounts.append(int(file.read_text(encoding="ascii")))
+    return min(amounts)

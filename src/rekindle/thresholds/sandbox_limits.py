@@ -40,3 +40,16 @@ REFUSAL_BYTES = declare_threshold(
     "bytes",
     "Maximum number of bytes that the supervisor reads from a sandbox's proxy at a time.",
 )
+HOST_MEMORY_BYTES = declare_threshold(
+    2 * 1024**3,
+    "sandbox.host_memory_bytes",
+    "bytes",
+    "Smallest default for `rekindle fleet worker --memory`. Usually, each agent may use the host's "
+    "memory divided by its slots.",
+)
+HOST_PROCESSES = declare_threshold(
+    1024,
+    "sandbox.host_processes",
+    "count",
+    "Default for `rekindle fleet worker --processes`.",
+)

@@ -23,10 +23,10 @@ from rekindle.wiring.agent_workspaces import find_workspace
 
 
 def find_profile(project: Project, name: str) -> SandboxProfile | None:
-    """Return the sandbox settings from the manifest, or None if the agent has no sandbox."""
+    """Return the agent's sandbox settings, or None if it has no sandbox."""
     entry = project.manifest.agents[name]
     persona = project.manifest.personas.get(entry.persona or AgentDefaults().persona)
-    return choose_profile(entry.sandbox, persona.sandbox if persona else None)
+    return choose_profile(entry.sandbox, persona.sandbox if persona else None, floor=project.floor)
 
 
 def make_sandbox(
@@ -117,7 +117,7 @@ def check_paths(project: Project, name: str) -> None:
             project,
             name,
             "`keep:` has no effect in a sandbox, which ends with all its processes",
-            "remove `keep:`, or write `sandbox: off`",
+            f"remove `keep:`, or {_render_off(project)}",
         )
     workspace = find_workspace(project, name)
     # Another agent could replace a folder above `dir:` with a link to git's hooks.
@@ -125,11 +125,15 @@ def check_paths(project: Project, name: str) -> None:
     for key, paths in (("dir", own), ("write", profile.write), ("read", profile.read)):
         for path in paths:
             located = _locate(project, path)
+            is_own = is_inside(located, str(project.path.resolve()))
+            if project.floor is not None and not is_own:
+                words = f"`{key}: {to_one_line(path)}` of the sandbox is outside the agent's folder"
+                hint = f"remove it from `sandbox:`, or {_render_off(project)}"
+                raise _make_error(project, name, words, hint)
             if key != "dir" and not Path(located).exists():
                 words = f"`{key}: {to_one_line(path)}` of the sandbox does not exist"
                 raise _make_error(project, name, words, "create it, or remove it from `sandbox:`")
-            is_own = key != "read" or is_inside(located, str(project.path.resolve()))
-            if is_own and os.path.realpath(located) != located:
+            if (is_own or key != "read") and os.path.realpath(located) != located:
                 words = f"`{key}: {to_one_line(path)}` of the sandbox leads through a link"
                 raise _make_error(project, name, words, f"write {os.path.realpath(located)}")
     if workspace is not None and workspace.checkout.kind == "worktree":
@@ -142,6 +146,13 @@ def check_paths(project: Project, name: str) -> None:
 def _locate(project: Project, path: str) -> str:
     """Return an absolute path. A relative path is resolved in the project."""
     return os.path.normpath(project.path.resolve() / Path(path).expanduser())
+
+
+def _render_off(project: Project) -> str:
+    """Tell the operator how to turn the sandbox off."""
+    if project.floor is not None:
+        return "start the host's worker with `--sandbox off`"
+    return "write `sandbox: off`"
 
 
 def _make_error(project: Project, name: str, words: str, hint: str) -> ManifestError:

@@ -7,6 +7,7 @@ import worktrees
 from rekindle import config
 from rekindle.errors import SandboxError
 from rekindle.policy.sandbox.obstacle import SandboxObstacle
+from rekindle.policy.sandbox.profile import SandboxFloor
 from rekindle.policy.settings.consent import select_controlled
 from rekindle.system.sandbox import limit_group, probe
 from rekindle.wiring import sandbox_setup
@@ -151,3 +152,29 @@ def test_an_agent_on_a_host_reads_the_mirror_of_its_remote(load, tmp_path):
     sandbox = sandbox_setup.make_sandbox(project, "trades", folder, None)
     assert str(mirror.resolve()) in sandbox.profile.read
     assert str(mirror.resolve()) not in sandbox.profile.write
+
+
+FLOOR = SandboxFloor(memory=1 << 30, processes=64)
+
+
+@pytest.mark.parametrize("more", ["", "sandbox: off", "sandbox: {memory: 8G, processes: 900}"])
+def test_a_host_s_sandbox_applies_to_every_agent(load, more):
+    project = msgspec.structs.replace(load(more), floor=FLOOR)
+    profile = sandbox_setup.find_profile(project, "trades")
+    assert (profile.memory, profile.processes) == (1 << 30, 64)
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ("sandbox: {read: [/etc]}", "`read: /etc` of the sandbox is outside the agent's folder"),
+        ("sandbox: {write: [~/]}", "`write: ~/` of the sandbox is outside the agent's folder"),
+        ("keep: ['*']", "`keep:` has no effect in a sandbox"),
+    ],
+)
+def test_an_agent_cannot_add_the_host_s_files_to_its_sandbox(load, more, words):
+    project = load(more)
+    assert words not in str(find_errors(project))
+    [(found, hint)] = find_errors(msgspec.structs.replace(project, floor=FLOOR))
+    assert words in found
+    assert "`--sandbox off`" in hint

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rekindle import config
+from rekindle.cli.fleet.containment_options import containment_options
 from rekindle.cli.fleet.deploy_command import (
     accept_worker,
     build_option,
@@ -58,6 +59,7 @@ from rekindle.policy.settings.runtime_settings import (
 from rekindle.stores.folders.agent_folder import RekindleFolder
 from rekindle.system import host
 from rekindle.system.files import durable_files
+from rekindle.wiring import host_containment
 from rekindle.wiring.access.trust_checks import (
     accept_settings,
 )
@@ -167,6 +169,7 @@ def dev(port: int, ui_port: int, db: Path | None, memory: bool, namespace: str) 
     type=DurationOption(),
     help="On SIGTERM, first finish the running cycles, for at most this time.",
 )
+@containment_options
 @trust_option
 def worker(
     *,
@@ -180,6 +183,10 @@ def worker(
     no_decide: bool,
     build: str,
     drain_for: Duration | None,
+    sandbox: str,
+    memory: int | None,
+    processes: int,
+    cpu: float | None,
     trust: bool,
 ) -> None:
     """Run the fleet's agents on this host until you stop the worker.
@@ -188,6 +195,9 @@ def worker(
     including the model's API key, from the host that runs them.
     """
     project, fleet_settings = accept_worker(trust=trust)
+    floor = host_containment.find_host_floor(
+        sandbox, slots, memory=memory, processes=processes, cpu=cpu
+    )
     allowed = parse_teams(teams) if teams is not None else frozenset[str]()
     from rekindle.fleet.engine.connect import connect_when_up  # noqa: PLC0415 - needs the fleet extra
     from rekindle.fleet.engine.telemetry import make_runtime  # noqa: PLC0415 - as above
@@ -213,6 +223,7 @@ def worker(
                 root=(root or home.path / "fleet").resolve(),
                 say=echo,
                 teams=allowed,
+                floor=floor,
                 heartbeat_seconds=float(fleet_settings.heartbeat_timeout),
                 build=build,
                 decides=not no_decide,

@@ -118,4 +118,6 @@ def _render_host(host: "ListedHost") -> str:
     state = "  draining" if host.draining else ""
     used = f"{len(host.agents)} of {render_count(host.slots, 'slot')} in use"
     heard = f"heard {host.seconds:.0f} s ago"
-    return f"{host.host}  pool {host.pool}, version {host.build}, {heard}, {used}{agents}{state}"
+    about = f"pool {host.pool}, version {host.build}, {heard}"
+    sandbox = f", {host.sandbox}" if host.sandbox else ""
+    return f"{host.host}  {about}{sandbox}, {used}{agents}{state}"

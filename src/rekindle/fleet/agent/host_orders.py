@@ -71,6 +71,8 @@ class HostReport(msgspec.Struct, frozen=True, kw_only=True):
     build: str
     heartbeat_seconds: float
     is_draining: bool = False
+    sandbox: str = ""
+    """How the host contains its agents; empty if an older worker did not report it."""
     leases: tuple[VouchedLease, ...] = ()
 
 

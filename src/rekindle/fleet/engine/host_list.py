@@ -28,6 +28,8 @@ class ListedHost(msgspec.Struct, frozen=True, kw_only=True):
     slots: int
     agents: list[str]
     draining: bool
+    sandbox: str
+    """How the host contains its agents, such as `sandbox on: 6G of memory`."""
     seconds: float
     """Seconds since the last heartbeat."""
 
@@ -89,5 +91,6 @@ async def _read_host(client: Client, described: WorkflowExecutionDescription) ->
         slots=report.slots,
         agents=sorted(one.workflow.removeprefix(f"{client.namespace}/") for one in report.leases),
         draining=report.is_draining,
+        sandbox=report.sandbox,
         seconds=max(0.0, (datetime.now(UTC) - beaten).total_seconds()),
     )

@@ -44,6 +44,7 @@ from rekindle.policy.fleet.team_access import explain_refused_team
 from rekindle.policy.operator.make_notification import make_notice
 from rekindle.policy.operator.notification_kinds import parse_notification
 from rekindle.policy.redact.redaction import Redaction
+from rekindle.policy.sandbox.profile import SandboxFloor
 from rekindle.policy.settings.runtime_settings import (
     FLEET_BEAT_SHARE,
     FLEET_CONFIRM_SHARE,
@@ -69,11 +70,13 @@ class Activities:
         host: str,
         say: Callable[[str], None],
         teams: frozenset[str] = frozenset(),
+        floor: SandboxFloor | None = None,
     ) -> None:
         self._engine, self._presence, self.slots = engine, presence, slots
         self._root, self._host, self._say = root, host, say
         self._teams = teams
         """Teams whose agents this host accepts; empty to accept all agents."""
+        self._floor = floor
         self._fork_server = ForkServer()
         self._sessions: dict[str, HostSession] = {}
         """Sessions whose end the engine does not know yet, by workflow."""
@@ -317,7 +320,8 @@ class Activities:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def _find_folder(self, order: HostOrder) -> HostFolder:
-        return HostFolder(self._root / order.workflow.replace("/", "~"), order.agent, self._host)
+        path = self._root / order.workflow.replace("/", "~")
+        return HostFolder(path, order.agent, self._host, self._floor)
 
 
 async def _send_heartbeats() -> None:

@@ -20,6 +20,7 @@ from rekindle.policy.fleet.agent_registry import (
     hash_projection,
 )
 from rekindle.policy.redact.redaction import Redaction
+from rekindle.policy.sandbox.profile import SandboxFloor
 from rekindle.policy.settings.runtime_settings import ORPHAN_SECONDS
 from rekindle.ports import EventRegister
 from rekindle.stores.files import FileStore, replica
@@ -51,6 +52,8 @@ class HostFolder(msgspec.Struct, frozen=True):
     path: Path
     agent: str
     host: str
+    floor: SandboxFloor | None = None
+    """The weakest sandbox that the host permits; None if the agent's own key decides."""
 
     @property
     def work(self) -> Path:
@@ -97,7 +100,9 @@ class HostFolder(msgspec.Struct, frozen=True):
         manifest = msgspec.structs.replace(project.manifest, agents={self.agent: entry})
         workers = {self.agent: self.inputs} if definition.worker else {}
         mirrors = (find_mirror(self.mirrors, definition.remote),) if definition.remote else ()
-        return msgspec.structs.replace(project, manifest=manifest, workers=workers, mirrors=mirrors)
+        return msgspec.structs.replace(
+            project, manifest=manifest, workers=workers, mirrors=mirrors, floor=self.floor
+        )
 
     def store(
         self, project: Project, register: EventRegister, audit: AuditStore | None = None

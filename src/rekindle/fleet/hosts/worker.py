@@ -42,6 +42,8 @@ from rekindle.fleet.schedules.scheduled_workflow import ScheduledRunWorkflow
 from rekindle.fleet.teams.team_workflow import TeamWorkflow
 from rekindle.formats.counts import render_count
 from rekindle.formats.json_codec import hash_bytes
+from rekindle.policy.sandbox.host_floor import render_floor
+from rekindle.policy.sandbox.profile import SandboxFloor
 from rekindle.policy.settings.runtime_settings import (
     FLEET_LEAVE_SECONDS,
     FLEET_STICKY_SECONDS,
@@ -79,6 +81,7 @@ async def run_host(
     drain_seconds: float = 0.0,
     build: str = __version__,
     teams: frozenset[str] = frozenset(),
+    floor: SandboxFloor | None = None,
     decides: bool = True,
     health: WorkerHealth | None = None,
 ) -> None:
@@ -108,6 +111,7 @@ async def run_host(
             slots=slots,
             build=build,
             heartbeat_seconds=heartbeat_seconds,
+            sandbox=render_floor(floor),
         )
         presence = HostPresence(client, about, say)
         own = Activities(
@@ -118,6 +122,7 @@ async def run_host(
             host=host,
             say=say,
             teams=teams,
+            floor=floor,
         )
         *workers, offering = _make_workers(client, own, presence, about)
         pipelines = PipelineActivities(client, root, host)
@@ -142,7 +147,8 @@ async def run_host(
                 return
             async with offering, (health or WorkerHealth()).polling(client, host):
                 only = f" of {', '.join(sorted(teams))}" if teams else ""
-                say(f"host {host} of pool {pool} takes up to {render_count(slots, 'agent')}{only}")
+                takes = f"takes up to {render_count(slots, 'agent')}{only}"
+                say(f"host {host} of pool {pool} {takes} ({about.sandbox})")
                 await stopping.wait_for(own.drain, keeping)
                 if drain_seconds and not own.drain.is_set():
                     own.start_draining(drain_seconds)

@@ -2,8 +2,9 @@
 
 import msgspec
 
-_OFF = "or write `sandbox: off` to run the agent without this protection"
-_INSTALL = f"install it (`sudo apt install bubblewrap`, `sudo dnf install bubblewrap`), {_OFF}"
+OFF_HINT = "or write `sandbox: off` to run the agent without this protection"
+"""The last part of every hint."""
+_INSTALL = f"install it (`sudo apt install bubblewrap`, `sudo dnf install bubblewrap`), {OFF_HINT}"
 
 
 class HostFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,7 +30,7 @@ def explain_obstacle(facts: HostFacts) -> SandboxObstacle | None:
     if not facts.is_linux:
         return SandboxObstacle(
             "`sandbox: on` needs bubblewrap, which exists for Linux only",
-            f"run the agent in a container or on a Linux host, {_OFF}",
+            f"run the agent in a container or on a Linux host, {OFF_HINT}",
         )
     if not facts.is_installed:
         return SandboxObstacle("`sandbox: on` needs bubblewrap, which is not installed", _INSTALL)
@@ -37,13 +38,13 @@ def explain_obstacle(facts: HostFacts) -> SandboxObstacle | None:
         return None
     words = f"bubblewrap cannot make a sandbox here: {facts.error}"
     if facts.namespaces_off:
-        hint = f"permit user namespaces: `sudo sysctl -w {facts.namespaces_off}`, {_OFF}"
+        hint = f"permit user namespaces: `sudo sysctl -w {facts.namespaces_off}`, {OFF_HINT}"
     elif facts.apparmor_restricts:
         hint = (
             "AppArmor forbids user namespaces: add a profile for bwrap"
             " (/etc/apparmor.d/bwrap with `userns,`), or"
-            f" `sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0`, {_OFF}"
+            f" `sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0`, {OFF_HINT}"
         )
     else:
-        hint = f"in a container, permit user namespaces and mounts of /proc; {_OFF}"
+        hint = f"in a container, permit user namespaces and mounts of /proc; {OFF_HINT}"
     return SandboxObstacle(words, hint)

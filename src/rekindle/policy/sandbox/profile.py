@@ -1,4 +1,4 @@
-"""Combine an agent's `sandbox:` key with its persona's, using the stricter one."""
+"""Combine an agent's `sandbox:` key with its persona's and its host's, using the strictest one."""
 
 from collections.abc import Iterable
 
@@ -22,10 +22,22 @@ class SandboxProfile(msgspec.Struct, frozen=True):
     """Maximum CPU time, as a number of cores; None for no limit."""
 
 
-def choose_profile(*keys: SandboxEntry | bool | None) -> SandboxProfile | None:
+class SandboxFloor(msgspec.Struct, frozen=True):
+    """The weakest sandbox that a fleet host permits, with the limits for each of its agents."""
+
+    memory: int | None = None
+    """Maximum memory in bytes; None for no limit."""
+    processes: int | None = None
+    cpu: float | None = None
+
+
+def choose_profile(
+    *keys: SandboxEntry | bool | None, floor: SandboxFloor | None = None
+) -> SandboxProfile | None:
     """Combine these keys into the strictest profile, or return None if none is `on`.
 
-    An addition counts only if every key that is `on` contains it. The lowest limit applies.
+    An addition counts only if every key that is `on` contains it. The lowest limit applies. With a
+    floor, the agent always has a sandbox.
     """
     entries = []
     for key in keys:
@@ -33,18 +45,19 @@ def choose_profile(*keys: SandboxEntry | bool | None) -> SandboxProfile | None:
             entries.append(key)
         elif key:
             entries.append(SandboxEntry())
-    if not entries:
+    if not entries and floor is None:
         return None
-    sizes = [parse_size(entry.memory) for entry in entries if entry.memory]
-    counts = [entry.processes for entry in entries if entry.processes]
-    cores = [entry.cpu for entry in entries if entry.cpu]
+    floor = floor or SandboxFloor()
+    sizes = [floor.memory, *(parse_size(entry.memory) for entry in entries if entry.memory)]
+    counts = [floor.processes, *(entry.processes for entry in entries)]
+    cores = [floor.cpu, *(entry.cpu for entry in entries)]
     return SandboxProfile(
         write=_intersect(entry.write or () for entry in entries),
         read=_intersect(entry.read or () for entry in entries),
         network=_intersect(entry.network or () for entry in entries),
-        memory=min(sizes, default=None),
-        processes=min(counts, default=None),
-        cpu=min(cores, default=None),
+        memory=min(filter(None, sizes), default=None),
+        processes=min(filter(None, counts), default=None),
+        cpu=min(filter(None, cores), default=None),
     )
 
 
@@ -54,5 +67,5 @@ def parse_size(text: str) -> int:
 
 
 def _intersect(lists: Iterable[Iterable[str]]) -> tuple[str, ...]:
-    first, *others = map(tuple, lists)
+    first, *others = [*map(tuple, lists)] or [()]
     return tuple(dict.fromkeys(one for one in first if all(one in other for other in others)))

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 
 import msgspec
 
-from rekindle.policy.sandbox.profile import SandboxProfile
+from rekindle.policy.sandbox.profile import SandboxFloor, SandboxProfile
 from rekindle.thresholds.sandbox_limits import CPU_PERIOD_SECONDS
 
 _MICROSECONDS = 1_000_000
@@ -27,7 +27,7 @@ class LimitPlan(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the manifest limits CPU time, but this host cannot enforce it."""
 
 
-def plan_limits(profile: SandboxProfile, controllers: Collection[str]) -> LimitPlan:
+def plan_limits(profile: SandboxProfile | SandboxFloor, controllers: Collection[str]) -> LimitPlan:
     """Decide how to enforce the limits on a host that delegates these controllers."""
     files: dict[str, str] = {}
     if profile.memory is not None and MEMORY in controllers:

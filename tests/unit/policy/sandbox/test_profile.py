@@ -3,7 +3,7 @@
 import pytest
 
 from rekindle.documents.manifest_sandbox import SandboxEntry
-from rekindle.policy.sandbox.profile import SandboxProfile, choose_profile, parse_size
+from rekindle.policy.sandbox.profile import SandboxFloor, SandboxProfile, choose_profile, parse_size
 
 
 @pytest.mark.parametrize(
@@ -31,6 +31,21 @@ from rekindle.policy.sandbox.profile import SandboxProfile, choose_profile, pars
 def test_the_stricter_one_counts(keys, chosen):
     assert choose_profile(*keys) == chosen
     assert choose_profile(*reversed(keys)) == chosen
+
+
+@pytest.mark.parametrize(
+    ("keys", "chosen"),
+    [
+        ((), SandboxProfile(memory=100, processes=10)),
+        ((False, None), SandboxProfile(memory=100, processes=10)),
+        ((SandboxEntry(processes=5),), SandboxProfile(memory=100, processes=5)),
+        ((SandboxEntry(memory="1G"),), SandboxProfile(memory=100, processes=10)),
+        ((SandboxEntry(cpu=2.0),), SandboxProfile(memory=100, processes=10, cpu=2.0)),
+        ((SandboxEntry(network=["h"]),), SandboxProfile((), (), ("h",), 100, 10)),
+    ],
+)
+def test_an_agent_can_only_be_stricter_than_its_host(keys, chosen):
+    assert choose_profile(*keys, floor=SandboxFloor(memory=100, processes=10)) == chosen
 
 
 @pytest.mark.parametrize(

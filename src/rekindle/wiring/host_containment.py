@@ -1,0 +1,40 @@
+"""Choose how a fleet host contains its agents, and check that it can."""
+
+from rekindle.errors import SandboxError
+from rekindle.policy.sandbox.host_floor import make_host_floor
+from rekindle.policy.sandbox.obstacle import OFF_HINT
+from rekindle.policy.sandbox.profile import SandboxFloor
+from rekindle.policy.sandbox.resource_limits import plan_limits
+from rekindle.system import host
+from rekindle.system.sandbox import limit_group, probe
+
+_HOST_OFF = "or start the worker with `--sandbox off` to run agents without this protection"
+
+
+def find_host_floor(
+    kind: str,
+    slots: int,
+    *,
+    memory: int | None = None,
+    processes: int | None = None,
+    cpu: float | None = None,
+) -> SandboxFloor | None:
+    """Return the weakest sandbox that a host permits, or None if `kind` is `off`.
+
+    Raises:
+        SandboxError: This host cannot create the sandbox, or cannot set its limits.
+    """
+    if kind == "off":
+        return None
+    if obstacle := probe.find_obstacle():
+        raise SandboxError(obstacle.words, hint=obstacle.hint.replace(OFF_HINT, _HOST_OFF))
+    floor = make_host_floor(host.find_memory(), slots, memory=memory, processes=processes, cpu=cpu)
+    plan = plan_limits(floor, limit_group.list_controllers())
+    probe.find_limits(plan.memory, plan.processes)
+    if plan.ignores_cpu:
+        raise SandboxError(
+            "`--cpu` has no effect on this host, because no control group is delegated to the "
+            "worker",
+            hint="run the worker as a service with `Delegate=yes`, or leave out `--cpu`",
+        )
+    return floor

@@ -1,0 +1,51 @@
+"""A host contains its agents, or its worker refuses to start."""
+
+import pytest
+
+from rekindle.errors import SandboxError
+from rekindle.policy.sandbox.obstacle import HostFacts, explain_obstacle
+from rekindle.policy.sandbox.profile import SandboxFloor
+from rekindle.system import host
+from rekindle.system.processes import program_search
+from rekindle.system.sandbox import limit_group, probe
+from rekindle.wiring.host_containment import find_host_floor
+
+
+@pytest.fixture(autouse=True)
+def _host(monkeypatch):
+    monkeypatch.setattr(probe, "find_obstacle", lambda: None)
+    monkeypatch.setattr(host, "find_memory", lambda: 8 << 30)
+    monkeypatch.setattr(limit_group, "list_controllers", frozenset)
+
+
+def test_a_host_limits_its_agents():
+    assert find_host_floor("on", 2) == SandboxFloor(4 << 30, 1024)
+    assert find_host_floor("off", 2) is None
+
+
+def test_a_host_without_bubblewrap_refuses_to_start(monkeypatch):
+    obstacle = explain_obstacle(HostFacts(is_installed=False))
+    monkeypatch.setattr(probe, "find_obstacle", lambda: obstacle)
+    with pytest.raises(SandboxError, match="bubblewrap, which is not installed") as caught:
+        find_host_floor("on", 2)
+    assert "start the worker with `--sandbox off`" in caught.value.hint
+    assert "`sandbox: off`" not in caught.value.hint
+    assert find_host_floor("off", 2) is None
+
+
+def test_a_host_that_cannot_set_the_limits_refuses_to_start(monkeypatch):
+    with pytest.raises(SandboxError, match="`--cpu` has no effect on this host"):
+        find_host_floor("on", 2, cpu=1.5)
+    monkeypatch.setattr(program_search, "find_executable", lambda _: None)
+    with pytest.raises(SandboxError, match="prlimit"):
+        find_host_floor("on", 2)
+
+
+def test_the_memory_of_a_host_is_not_more_than_its_container_may_use(monkeypatch, tmp_path):
+    monkeypatch.undo()
+    monkeypatch.setattr(host, "_MEMORY_LIMITS", (tmp_path / "missing",))
+    whole = host.find_memory()
+    (limit := tmp_path / "limit").write_text("4096\n")
+    (none := tmp_path / "none").write_text("max\n")
+    monkeypatch.setattr(host, "_MEMORY_LIMITS", (none, limit))
+    assert host.find_memory() == 4096 < whole
