@@ -79,7 +79,7 @@ class Told:
     agent: str
     leases: list[Lease] = field(default_factory=list)
     commits: list[Accepted] = field(default_factory=list)
-    overlaps: list[str] = field(default_factory=list)
+    overlaps: list[tuple[datetime, str]] = field(default_factory=list)
     """Leases that should not have been given or taken."""
     history_events: int = 0
     history_bytes: int = 0
@@ -144,7 +144,7 @@ def _hear(found: Told, by_schedule: dict[int, Lease], event: Any) -> None:
                 return
             order: HostOrder = _decoded(said.input, HostOrder)
             if last is not None and (last.ended is None or last.generation >= order.generation):
-                found.overlaps.append(f"{order.generation} was handed out beside {last}")
+                found.overlaps.append((at, f"{order.generation} was handed out beside {last}"))
             made = Lease(order.generation, said.task_queue.name, at)
             found.leases.append(made)
             by_schedule[event.event_id] = made
@@ -182,7 +182,7 @@ def _accept(found: Told, last: Lease, request: Any, at: datetime) -> None:
     opening: LeaseRequest = _decoded(request.input.args, LeaseRequest)
     is_other = last.taken_by not in {None, who}
     if opening.generation != last.generation or opening.host != who.host or is_other:
-        found.overlaps.append(f"{who} took up {opening.generation} of {last}")
+        found.overlaps.append((at, f"{who} took up {opening.generation} of {last}"))
     last.taken_at, last.taken_by = last.taken_at or at, who
     last.lease, last.generation = opening.lease, max(last.generation, opening.seen + 1)
     last.openings += 1

@@ -11,11 +11,10 @@ import sys
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import rekindle
 from fleet.audit import Told
-from fleet.engine import Engine
 from rekindle.documents.commits import work_commit as document
 from rekindle.policy.fleet.agent_registry import RegisteredAgent
 
@@ -24,6 +23,13 @@ TIMEOUT = 6
 NEW_BUILD = "9.9.9"
 AGENT = Path(__file__).with_name("agent.py")
 _NAMED = ["-c", "user.name=t", "-c", "user.email=t@example.com"]
+
+
+class Addressed(Protocol):
+    """An engine: the development server, or a cluster."""
+
+    @property
+    def address(self) -> str: ...
 
 
 @dataclass
@@ -71,9 +77,26 @@ class Crowd:
     def fault(self, what: str) -> Fault:
         return next(one for one in self.faults if one.what == what)
 
+    def takeovers(self, fault: Fault) -> dict[str, float]:
+        """Return the time from the fault until the next host had each agent with an open cycle."""
+        found = {}
+        for told in self.told.values():
+            lost = told.held_at(fault.at, fault.host)
+            if lost is None or lost.how == "COMPLETED":
+                continue  # its last message was on its way already
+            later = told.next_after(lost)
+            assert later is not None, f"no host took {told.agent}"
+            assert later.taken_at is not None
+            found[told.agent] = (later.taken_at - fault.at).total_seconds()
+        return found
+
 
 def make_project(
-    folder: Path, engine: Engine, agents: dict[str, dict[str, Any]], finish: Path
+    folder: Path,
+    engine: Addressed,
+    agents: dict[str, dict[str, Any]],
+    finish: Path,
+    heartbeat_seconds: int = TIMEOUT,
 ) -> Path:
     """Create a clone of a bare repository, with a manifest for all agents."""
     bare, project = folder / "remote.git", folder / "project"
@@ -99,7 +122,7 @@ def make_project(
         },
         # The facts of a run must not depend on the time of day.
         "runtime": {"brief": {"at": "never"}},
-        "fleet": {"address": engine.address, "heartbeat_timeout": f"{TIMEOUT}s"},
+        "fleet": {"address": engine.address, "heartbeat_timeout": f"{heartbeat_seconds}s"},
     }
     (project / "rekindle.yaml").write_text(json.dumps(manifest, indent=1))
     return project

@@ -11,6 +11,8 @@ import time
 from pathlib import Path
 
 from fleet.cluster.cluster import Cluster, is_alive
+from fleet.cluster.faults import add_options
+from fleet.cluster.faults import main as break_everything
 from fleet.cluster.prepare import MissingProgramError, build
 from fleet.cluster.server_config import MAX_SHARDS, MIN_SHARDS, place_apart, place_together
 
@@ -34,6 +36,8 @@ def main() -> int:
         )
     commands.add_parser("stop", help="stop the cluster, and remove its data")
     commands.add_parser("status", help="print the address and the processes")
+    words = "start a cluster and three hosts, break all parts, and print a table"
+    add_options(commands.add_parser("faults", help=words))
     args = parser.parse_args()
     try:
         match args.command:
@@ -47,6 +51,8 @@ def main() -> int:
                 return _stop()
             case "status":
                 return _status()
+            case "faults":
+                return break_everything(args)
     except MissingProgramError as missing:
         print(f"just cluster: {missing}", file=sys.stderr)
         return 1

@@ -27,17 +27,22 @@ from fleet.cluster.server_config import (
     MIN_SHARDS,
     PORTS,
     Member,
-    frontend_port,
     metrics_port,
     place_together,
     render_config,
     render_dynamic_config,
+    service_port,
 )
 from fleet.engine import program as find_cli
 from rekindle.fleet.engine.dev_server import SEARCH_ATTRIBUTES
 
 NAMESPACE = "default"
 _DOOR = Path(__file__).with_name("front_door.py")
+_READ = """\
+import sys, urllib.request
+print(urllib.request.urlopen(sys.argv[1], timeout=5).read().decode())
+"""
+_REFUSED = "service_errors_resource_exhausted"
 _START_SECONDS = 180
 _STOP_SECONDS = 20
 
@@ -88,12 +93,30 @@ class Cluster:
     def frontends(self) -> list[str]:
         """Return the addresses of the frontends; clients reach them if there is no switch."""
         found = (one for one in self.members.values() if "frontend" in one.services)
-        return [self._address_of(one) for one in found]
+        return [self.service_address(one.name) for one in found]
 
     def metrics(self, name: str) -> str:
         """Return the address of a process's metrics, for Prometheus."""
         member = self.members[name]
         return f"{self._network.ip(member.machine)}:{metrics_port(self._first_port, member)}"
+
+    def read_metrics(self, name: str) -> str:
+        """Return the metrics of a process, read from its own machine."""
+        argv = [sys.executable, "-I", "-c", _READ, f"http://{self.metrics(name)}/metrics"]
+        inside = self._network.argv(self.members[name].machine, argv)
+        return subprocess.run(inside, capture_output=True, text=True, check=False).stdout
+
+    def count_refused(self) -> float:
+        """Return how many requests the frontends have refused because of a limit."""
+        names = [one.name for one in self.members.values() if "frontend" in one.services]
+        lines = [line for name in names for line in self.read_metrics(name).splitlines()]
+        return sum(float(line.split()[-1]) for line in lines if line.startswith(_REFUSED))
+
+    def service_address(self, name: str) -> str:
+        """Return the address of a process's first service."""
+        member = self.members[name]
+        port = service_port(self._first_port, member.services[0])
+        return f"{self._network.ip(member.machine)}:{port}"
 
     def start(self) -> None:
         """Start everything from nothing, and return when all frontends answer."""
@@ -225,9 +248,6 @@ class Cluster:
 
     def _log(self, name: str) -> Path:
         return self.folder / f"{name}.log"
-
-    def _address_of(self, member: Member) -> str:
-        return f"{self._network.ip(member.machine)}:{frontend_port(self._first_port)}"
 
     def _popen(
         self, machine: str, argv: list[str], log: Path, **how: Any

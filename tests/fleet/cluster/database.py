@@ -27,8 +27,16 @@ _SETTINGS = {
     "pg_stat_statements.max": "5000",
     "max_connections": "400",
     "shared_buffers": "128MB",
-    "log_min_messages": "warning",
+    # A limited disk must have room for what is kept until the next checkpoint.
+    "min_wal_size": "32MB",
+    "max_wal_size": "128MB",
 }
+
+_ACCESS = """\
+local all all trust
+host all all samenet scram-sha-256
+"""
+"""Who may connect: this user over a socket that no other user can reach, and the servers."""
 
 
 class Postgres:
@@ -43,7 +51,7 @@ class Postgres:
         self._megabytes = megabytes
         self._holder: subprocess.Popen[bytes] | None = None
         self._process: subprocess.Popen[bytes] | None = None
-        self._log = self.folder / "log"
+        self._said = self.folder / "log"
         if os.geteuid() == 0:
             owner = pwd.getpwnam("postgres")
             for path in (self.folder, self._files):
@@ -63,15 +71,17 @@ class Postgres:
         argv = [str(self._programs / "initdb"), "-D", str(self._files), "-U", USER]
         argv += ["--pwfile", str(password), "--auth-local=trust", "--auth-host=scram-sha-256"]
         argv += ["-E", "UTF8", "--no-locale", "--no-sync"]
+        self._access.write_text(_ACCESS)
+        self._access.chmod(0o644)
         self._run(argv)
 
     def start(self) -> None:
         """Start the server, and return when it answers."""
         argv = [str(self._programs / "postgres"), "-D", str(self._files), "-p", str(self.port)]
         argv += ["-h", self._network.database_ip, "-k", str(self.folder)]
-        for name, value in _SETTINGS.items():
+        for name, value in {**_SETTINGS, "hba_file": str(self._access)}.items():
             argv += ["-c", f"{name}={value}"]
-        with self._log.open("ab") as log:
+        with self._said.open("ab") as log:
             self._process = subprocess.Popen(
                 self._argv(argv), stdout=log, stderr=log, start_new_session=True
             )
@@ -81,8 +91,8 @@ class Postgres:
         """Wait until the server answers."""
         deadline = time.monotonic() + seconds
         while not self.is_ready():
-            assert self.is_running, f"PostgreSQL has ended: {self.said}"
-            assert time.monotonic() < deadline, f"PostgreSQL does not answer: {self.said}"
+            assert self.is_running, f"PostgreSQL has ended: {self.log[-3000:]}"
+            assert time.monotonic() < deadline, f"PostgreSQL does not answer: {self.log[-3000:]}"
             time.sleep(0.1)
 
     def is_ready(self) -> bool:
@@ -100,9 +110,8 @@ class Postgres:
         return self._process.pid
 
     @property
-    def said(self) -> str:
-        """Return the last lines of the server's log."""
-        return self._log.read_text(errors="replace")[-3000:] if self._log.exists() else ""
+    def log(self) -> str:
+        return self._said.read_text(errors="replace") if self._said.exists() else ""
 
     def query(self, sql: str, database: str = "temporal") -> list[list[str]]:
         """Return the rows of an SQL query."""
@@ -185,6 +194,10 @@ class Postgres:
             self._holder.kill()
             self._holder.wait()
         shutil.rmtree(self.folder, ignore_errors=True)
+
+    @property
+    def _access(self) -> Path:
+        return self.folder / "access"
 
     @property
     def _ballast(self) -> Path:

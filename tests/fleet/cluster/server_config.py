@@ -51,8 +51,8 @@ class DatabaseAddress:
     password: str
 
 
-def frontend_port(first_port: int) -> int:
-    return first_port + _PORTS["frontend"]
+def service_port(first_port: int, service: str) -> int:
+    return first_port + _PORTS[service]
 
 
 def metrics_port(first_port: int, member: Member) -> int:
@@ -95,7 +95,7 @@ def render_config(
         "services": {
             service: {
                 "rpc": {
-                    "grpcPort": first_port + number,
+                    "grpcPort": service_port(first_port, service),
                     "membershipPort": first_port + _MEMBERSHIP + number,
                     "bindOnIP": ip,
                 }
@@ -112,7 +112,7 @@ def render_config(
                     "enabled": True,
                     "initialFailoverVersion": 1,
                     "rpcName": "frontend",
-                    "rpcAddress": f"{ip}:{frontend_port(first_port)}",
+                    "rpcAddress": f"{ip}:{service_port(first_port, 'frontend')}",
                 }
             },
         },

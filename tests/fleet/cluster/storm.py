@@ -1,0 +1,171 @@
+"""All faults of a cluster and of its three hosts, one after the other, while agents work."""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from temporalio.client import (
+    WorkflowUpdateFailedError,
+    WorkflowUpdateRPCTimeoutOrCancelledError,
+)
+from temporalio.service import RPCError
+
+from fleet.cluster.cluster import Cluster
+from fleet.cluster.fault_list import ClusterFault
+from fleet.cluster.fault_table import Measured
+from fleet.crowd import Crowd, Fault
+from fleet.host_faults import HostFaults, read_now
+from fleet.hosts import Host
+from fleet.invariants import Violation, find_lost_work, find_violations
+from rekindle.documents import events
+from rekindle.fleet.agent.workflow import AgentWorkflow
+from rekindle.policy.supervision import run_moves as runs
+from rekindle.system import clock
+
+HEARTBEAT_SECONDS = 20
+"""Longer than the failover of a service takes on a busy machine, as the default is."""
+FEWEST = 3
+"""The number of agents that must be running when a fault begins."""
+_TRY_SECONDS = 3.0
+_RECOVERY_SECONDS = 180.0
+_Sessions = dict[str, dict[str, Any]]
+
+
+class Storm(HostFaults):
+    timeout = HEARTBEAT_SECONDS
+    patience = 90
+
+    def __init__(
+        self, cluster: Cluster, hosts: dict[str, Host], project: Path, finish: Path
+    ) -> None:
+        super().__init__(cluster.port, hosts, project, finish)
+        self._cluster = cluster
+        self._measured: list[tuple[Measured, Fault, _Sessions]] = []
+        self.violations: list[Violation] = []
+        self.lost_work: list[str] = []
+
+    async def run_storm(
+        self, faults: Sequence[ClusterFault], host_faults: Sequence[str], repeats: int
+    ) -> list[Measured]:
+        """Cause all faults, `repeats` times, and return what was measured."""
+        await self._connect()
+        await self._begin()
+        done = "all have a cycle behind them"
+        await self._until_all(done, lambda one: one.projection.cycle_ended >= 1, 300)
+        hosts = list(self._hosts.values())
+        for number in range(repeats):
+            for fault in faults:
+                await self._play(fault)
+            for place, what in enumerate(host_faults):
+                await self._lose(what, hosts[(number + place) % len(hosts)])
+        self._finish.touch()
+        self._say("finish")
+        await self._until_all("all runs are over", lambda one: one.projection.run.is_over, 300)
+        await self._gather()
+        await self._try_as_zombies()
+        self.crowd.seconds = time.monotonic() - self._began
+        return self._judge()
+
+    async def _play(self, fault: ClusterFault) -> None:
+        """Cause a fault of the cluster, and wait until every agent's workflow takes commands."""
+        before = await self._enough_sessions()
+        self._say(f"{fault.what}: {fault.target}, {len(before)} sessions run")
+        agents = sorted({one["agent"] for one in before.values()})
+        record = Fault(fault.what, "", read_now(), before)
+        self.crowd.faults.append(record)
+        await asyncio.to_thread(fault.begin)
+        began = time.monotonic()
+        if fault.is_outage:
+            await asyncio.sleep(fault.seconds)
+            await asyncio.to_thread(fault.end)
+            began = time.monotonic()
+            recovered = await self._recover(agents, began)
+        else:
+            recovered = await self._recover(agents, began)
+            await asyncio.sleep(max(0.0, fault.seconds - (time.monotonic() - began)))
+            await asyncio.to_thread(fault.end)
+        record.over = read_now()
+        # The next fault must not meet a cluster that is still busy with this one.
+        await self._recover(self._names, time.monotonic())
+        since = "end" if fault.is_outage else "begin"
+        measured = Measured(fault.what, fault.target, len(before), recovered, since)
+        self._measured.append((measured, record, await self._sessions()))
+        self._say(f"{fault.what}: all recovered after {max(recovered):.1f} s from its {since}")
+
+    async def _lose(self, what: str, host: Host) -> None:
+        """Cause a fault of a host, as the suite on the development server does."""
+        running = len(await self._enough_sessions())
+        await {"kill -9": self._kill, "freeze": self._freeze, "network cut": self._cut}[what](host)
+        measured = Measured(f"host {what}", host.name, running, [], "begin")
+        self._measured.append((measured, self.crowd.faults[-1], {}))
+
+    async def _enough_sessions(self) -> _Sessions:
+        deadline = time.monotonic() + _RECOVERY_SECONDS
+        while len(found := await self._sessions()) < max(FEWEST, len(self._names) // 3):
+            assert time.monotonic() < deadline, f"only {sorted(found)} run"
+            await asyncio.sleep(0.3)
+        return found
+
+    async def _recover(self, names: Sequence[str], began: float) -> list[float]:
+        """Return the seconds until the workflow of each agent has accepted a command."""
+        return await asyncio.gather(*(self._accepts(name, began) for name in names))
+
+    async def _accepts(self, name: str, began: float) -> float:
+        """Repeat a command that changes nothing until the agent's workflow has recorded it."""
+        handle = self._client.get_workflow_handle_for(AgentWorkflow.run, f"default/{name}")
+        while True:
+            record = runs.make_desired_event(runs.RunState(), "running", clock.read_clock())
+            line = events.render(record).decode()
+            with contextlib.suppress(
+                RPCError, WorkflowUpdateFailedError, WorkflowUpdateRPCTimeoutOrCancelledError
+            ):
+                most = timedelta(seconds=_TRY_SECONDS)
+                await handle.execute_update(AgentWorkflow.say, [line], rpc_timeout=most)
+                return time.monotonic() - began
+            assert time.monotonic() - began < _RECOVERY_SECONDS, f"{name} takes no command"
+            await asyncio.sleep(0.25)
+
+    def _judge(self) -> list[Measured]:
+        """Complete what was measured with the facts of the histories."""
+        crowd = self.crowd
+        self.violations = [one for told in crowd.told.values() for one in find_violations(told)]
+        self.lost_work = [one for name in crowd.told for one in find_lost_work(crowd, name)]
+        clean = _find_clean_launches(crowd)
+        starts = [fault.at for fault in crowd.faults]
+        for number, (measured, fault, after) in enumerate(self._measured):
+            until = starts[number + 1] if number + 1 < len(starts) else None
+            measured.violations = _count_between(self.violations, fault.at, until)
+            if fault.host:
+                measured.seconds = list(crowd.takeovers(fault).values())
+                assert len(measured.seconds) >= FEWEST, f"{fault.what}: {measured.seconds}"
+                continue  # the sessions of a lost host end with it
+            measured.sessions = len(fault.sessions)
+            measured.continued = sum(
+                launch in clean or _is_same(one, after.get(launch))
+                for launch, one in fault.sessions.items()
+            )
+        return [measured for measured, _, _ in self._measured]
+
+
+def _find_clean_launches(crowd: Crowd) -> set[str]:
+    ended = (one for told in crowd.told.values() for one in told.of("launch.ended"))
+    return {one["launch"] for one in ended if one["exit"] == "clean"}
+
+
+def _is_same(one: dict[str, Any], later: dict[str, Any] | None) -> bool:
+    """Return whether a session is the same process as before."""
+    return later is not None and (later["pid"], later["began"]) == (one["pid"], one["began"])
+
+
+def _count_between(
+    violations: Sequence[Violation], start: datetime, until: datetime | None
+) -> dict[str, int]:
+    counted: dict[str, int] = {}
+    for one in violations:
+        if start <= one.at and (until is None or one.at < until):
+            counted[one.kind] = counted.get(one.kind, 0) + 1
+    return counted
