@@ -74,9 +74,12 @@ def test_config_names_the_database_and_the_shards():
 
 def test_dynamic_config_keeps_what_a_fleet_needs():
     """Teams are served in turn, also while the namespace is throttled."""
-    assert json.loads(render_dynamic_config({"frontend.namespaceRPS": 5})) == {
+    only = {"frontend.namespaceRPS": 5}
+    rendered = render_dynamic_config({"limit.maxIDLength": 255}, namespace="n", only=only)
+    assert json.loads(rendered) == {
         "matching.enableFairness": [{"value": True}],
-        "frontend.namespaceRPS": [{"value": 5}],
+        "limit.maxIDLength": [{"value": 255}],
+        "frontend.namespaceRPS": [{"value": 5, "constraints": {"namespace": "n"}}],
     }
 
 

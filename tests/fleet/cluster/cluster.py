@@ -9,6 +9,7 @@ It uses the programs that `just cluster build` has built, and ends with the proc
 
 import os
 import random
+import re
 import shutil
 import signal
 import socket
@@ -42,7 +43,7 @@ _READ = """\
 import sys, urllib.request
 print(urllib.request.urlopen(sys.argv[1], timeout=5).read().decode())
 """
-_REFUSED = "service_errors_resource_exhausted"
+_REFUSED = re.compile(r'service_errors_resource_exhausted\{.*namespace="default".*"RpsLimit"')
 _START_SECONDS = 180
 _STOP_SECONDS = 20
 
@@ -110,7 +111,7 @@ class Cluster:
         """Return how many requests the frontends have refused because of a limit."""
         names = [one.name for one in self.members.values() if "frontend" in one.services]
         lines = [line for name in names for line in self.read_metrics(name).splitlines()]
-        return sum(float(line.split()[-1]) for line in lines if line.startswith(_REFUSED))
+        return sum(float(line.split()[-1]) for line in lines if _REFUSED.match(line))
 
     def service_address(self, name: str) -> str:
         """Return the address of a process's first service."""
@@ -124,19 +125,27 @@ class Cluster:
         self.database.create()
         self.database.start()
         self.database.set_up(self._programs.sql_tool)
-        self.configure({})
-        for name in self.members:
+        self.configure()
+        first, *others = self.members
+        self.start_process(first)
+        # It writes the description of the cluster; two that do so at once would end one of them.
+        self._until_described()
+        for name in others:
             self.start_process(name)
         self._open_door()
         for address in self.frontends:
             self._until(address, "operator", "cluster", "health")
         self._register()
 
-    def configure(self, settings: Mapping[str, Any]) -> None:
-        """Change the dynamic configuration; the servers read it within a few seconds."""
+    def configure(self, **only: Any) -> None:
+        """Write the dynamic configuration; the servers read it within a few seconds."""
         written = self._dynamic.with_suffix(".new")
-        written.write_text(render_dynamic_config(self.settings | dict(settings)))
+        written.write_text(render_dynamic_config(self.settings, namespace=NAMESPACE, only=only))
         written.replace(self._dynamic)
+
+    def throttle(self, requests: int) -> None:
+        """Let each frontend accept this number of requests per second for the namespace."""
+        self.configure(**{"frontend.namespaceRPS": requests})
 
     def start_process(self, name: str) -> None:
         """Start a process that is down."""
@@ -267,6 +276,17 @@ class Cluster:
         argv = [sys.executable, "-I", str(_DOOR), "--listener", str(number), *self.frontends]
         self._door = self._popen("", argv, self._log("front-door"), pass_fds=[number])
 
+    def _until_described(self) -> None:
+        deadline = time.monotonic() + _START_SECONDS
+        while self.database.query("SELECT count(*) FROM cluster_metadata_info") == [["0"]]:
+            self._require_alive()
+            assert time.monotonic() < deadline, "no process has described the cluster"
+            time.sleep(0.2)
+
+    def _require_alive(self) -> None:
+        ended = [name for name, one in self.processes.items() if one.poll() is not None]
+        assert not ended, f"{ended[0]} has ended: {self.said(ended[0])}"
+
     def _register(self) -> None:
         """Create the namespace and the search attributes that Rekindle needs."""
         first = self.frontends[0]
@@ -289,8 +309,7 @@ class Cluster:
             said = done.stdout + done.stderr
             if "already exists" in said:
                 return
-            ended = [name for name, one in self.processes.items() if one.poll() is not None]
-            assert not ended, f"{ended[0]} has ended: {self.said(ended[0])}"
+            self._require_alive()
             assert time.monotonic() < deadline, f"{' '.join(words)}: {said}"
             time.sleep(0.5)
 

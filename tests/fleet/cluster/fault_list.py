@@ -11,7 +11,7 @@ from fleet.cluster.server_config import place_apart
 SECONDS = 8.0
 """Seconds that a process stays down or frozen."""
 DATABASE_SECONDS = 6.0
-THROTTLED_RPS = 5
+THROTTLED_RPS = 2
 """Requests per second that a frontend accepts for the namespace while it is throttled."""
 MEMBERS = place_apart()
 _NO_SPACE = "No space left on device"
@@ -135,11 +135,11 @@ def _fill_disk(cluster: Cluster) -> ClusterFault:
 def _throttle(cluster: Cluster) -> ClusterFault:
     def begin() -> None:
         before = cluster.count_refused()
-        cluster.configure({"frontend.namespaceRPS": THROTTLED_RPS})
+        cluster.throttle(THROTTLED_RPS)
         _until(lambda: cluster.count_refused() > before, "a request is refused")
 
     def end() -> None:
-        cluster.configure({})
+        cluster.configure()
 
         def is_over() -> bool:
             before = cluster.count_refused()

@@ -22,6 +22,8 @@ class Measured:
     sessions: int = 0
     continued: int = 0
     """Number of these sessions that ran on in the same process, or ended by themselves."""
+    interrupted: list[str] = field(default_factory=list)
+    """How each of the other sessions ended, as its history says."""
     violations: dict[str, int] = field(default_factory=dict)
 
 

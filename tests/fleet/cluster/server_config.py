@@ -1,6 +1,7 @@
 """Configuration of the processes of a cluster, as the server reads it: JSON is also YAML."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -112,7 +113,8 @@ def render_config(
                     "enabled": True,
                     "initialFailoverVersion": 1,
                     "rpcName": "frontend",
-                    "rpcAddress": f"{ip}:{service_port(first_port, 'frontend')}",
+                    # All processes say the same: otherwise each one changes what the others wrote.
+                    "rpcAddress": f"127.0.0.1:{service_port(first_port, 'frontend')}",
                 }
             },
         },
@@ -122,10 +124,18 @@ def render_config(
     return json.dumps(rendered, indent=1)
 
 
-def render_dynamic_config(settings: dict[str, Any]) -> str:
-    """Return the dynamic configuration: what a fleet needs, then these settings."""
+def render_dynamic_config(
+    settings: Mapping[str, Any], *, namespace: str = "", only: Mapping[str, Any] | None = None
+) -> str:
+    """Return the dynamic configuration: what a fleet needs, and these settings.
+
+    The settings `only` hold for one namespace.
+    """
     needed = {name: json.loads(value) for name, value in map(_split, SERVER_SETTINGS)}
-    return json.dumps({name: [{"value": one}] for name, one in (needed | settings).items()})
+    rendered = {name: [{"value": one}] for name, one in (needed | dict(settings)).items()}
+    for name, one in (only or {}).items():
+        rendered[name] = [{"value": one, "constraints": {"namespace": namespace}}]
+    return json.dumps(rendered)
 
 
 def _split(setting: str) -> tuple[str, str]:

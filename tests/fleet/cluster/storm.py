@@ -17,7 +17,7 @@ from temporalio.service import RPCError
 from fleet.cluster.cluster import Cluster
 from fleet.cluster.fault_list import ClusterFault
 from fleet.cluster.fault_table import Measured
-from fleet.crowd import Crowd, Fault
+from fleet.crowd import Fault
 from fleet.host_faults import HostFaults, read_now
 from fleet.hosts import Host
 from fleet.invariants import Violation, find_lost_work, find_violations
@@ -78,10 +78,12 @@ class Storm(HostFaults):
         record = Fault(fault.what, "", read_now(), before)
         self.crowd.faults.append(record)
         await asyncio.to_thread(fault.begin)
+        self._say(f"{fault.what}: it has begun")
         began = time.monotonic()
         if fault.is_outage:
             await asyncio.sleep(fault.seconds)
             await asyncio.to_thread(fault.end)
+            self._say(f"{fault.what}: it is over")
             began = time.monotonic()
             recovered = await self._recover(agents, began)
         else:
@@ -134,7 +136,8 @@ class Storm(HostFaults):
         crowd = self.crowd
         self.violations = [one for told in crowd.told.values() for one in find_violations(told)]
         self.lost_work = [one for name in crowd.told for one in find_lost_work(crowd, name)]
-        clean = _find_clean_launches(crowd)
+        ended = (one for told in crowd.told.values() for one in told.of("launch.ended"))
+        exits = {one["launch"]: one["exit"] for one in ended}
         starts = [fault.at for fault in crowd.faults]
         for number, (measured, fault, after) in enumerate(self._measured):
             until = starts[number + 1] if number + 1 < len(starts) else None
@@ -144,16 +147,13 @@ class Storm(HostFaults):
                 assert len(measured.seconds) >= FEWEST, f"{fault.what}: {measured.seconds}"
                 continue  # the sessions of a lost host end with it
             measured.sessions = len(fault.sessions)
-            measured.continued = sum(
-                launch in clean or _is_same(one, after.get(launch))
+            measured.interrupted = [
+                f"{one['agent']}: {exits.get(launch, 'no end')}"
                 for launch, one in fault.sessions.items()
-            )
+                if exits.get(launch) != "clean" and not _is_same(one, after.get(launch))
+            ]
+            measured.continued = measured.sessions - len(measured.interrupted)
         return [measured for measured, _, _ in self._measured]
-
-
-def _find_clean_launches(crowd: Crowd) -> set[str]:
-    ended = (one for told in crowd.told.values() for one in told.of("launch.ended"))
-    return {one["launch"] for one in ended if one["exit"] == "clean"}
 
 
 def _is_same(one: dict[str, Any], later: dict[str, Any] | None) -> bool:
