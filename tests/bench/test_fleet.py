@@ -75,7 +75,7 @@ def test_an_agent_s_workflow_keeps_pace_with_one_that_does_nothing(fast_engine, 
     """
 
     async def both() -> tuple[list[Spent], list[Spent], float]:
-        words, definition = await recorded(fast_engine, in_memory)
+        words, definition = await recorded(fast_engine.address, in_memory)
         client = await Project(in_memory / "pace", fast_engine.address).connect()
         pacing = Pacing(client, words, definition)
         ours, bare = [], []
@@ -116,7 +116,7 @@ def test_the_history_of_a_cycle_stays_as_long_as_it_was(fast_engine, in_memory):
     """This includes carried-over state; `just torture` has a thousand cycles."""
 
     async def whole() -> list[list]:
-        words, definition = await recorded(fast_engine, in_memory)
+        words, definition = await recorded(fast_engine.address, in_memory)
         client = await Project(in_memory / "pace", fast_engine.address).connect()
         pacing = Pacing(client, words, definition)
         async with pacing.working():

@@ -12,13 +12,12 @@ import math
 import re
 import sys
 import tempfile
-import urllib.request
 from collections import Counter
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 from temporalio.client import Client
@@ -27,6 +26,7 @@ from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 from fleet import earlier
 from fleet.engine import Engine, free_port
 from fleet.pace import AGENT, Project, begun
+from fleet.scraped import parse_page, read_page
 from rekindle import config
 from rekindle.fleet.engine.agent_client import AgentClient
 from rekindle.fleet.engine.payload_converter import make_data_converter
@@ -42,8 +42,6 @@ CYCLE_SECONDS = 1_800.0
 HOUR = 3_600
 DAY = 24 * HOUR
 BEFORE, AFTER = "before", "after"
-_SAMPLE = re.compile(r"(?P<name>\w+)\{(?P<labels>.*)\} (?P<value>\S+)")
-_LABEL = re.compile(r'(\w+)="([^"]*)"')
 _WRITES = re.compile(r"(Update|Create|Append|Complete|Delete|Add|Set)")
 _HOUSEKEEPING = {"CreateTaskQueue", "UpdateTaskQueue", "CompleteTasksLessThan"}
 """Writes for each queue, by the clock: they would count too much in compressed time."""
@@ -91,6 +89,39 @@ class Cost(msgspec.Struct, frozen=True):
         return f"{self.writes:.1f} write transactions, {self.actions:.1f} actions"
 
 
+Counts = tuple[Counter[str], Counter[str]]
+
+
+def count_page(text: str, namespace: str) -> Counts:
+    """Return the writes by operation, and the actions by type, of a namespace so far."""
+    writes, actions = Counter[str](), Counter[str]()
+    for (name, given), value in parse_page(text).items():
+        labels = dict(given)
+        if labels.get("namespace") != namespace:
+            continue
+        operation = labels.get("operation", "")
+        if name == "action" and operation != "QueryWorkflow":  # our own questions
+            actions[labels["action_type"]] += value
+        elif name == "persistence_requests" and _WRITES.match(operation):
+            writes[operation] += value
+    for name in _HOUSEKEEPING:
+        writes.pop(name, None)
+    return writes, actions
+
+
+class CountingEngine(Protocol):
+    """An engine that counts what it does."""
+
+    @property
+    def address(self) -> str: ...
+
+    def count(self, namespace: str) -> Counts:
+        """Return the writes by operation, and the actions by type, of a namespace so far."""
+
+    async def cost(self, namespace: str) -> Cost:
+        """Return the sum of both when all that it has done is counted."""
+
+
 class MeasuredEngine(Engine):
     """An engine that counts what it does."""
 
@@ -101,26 +132,8 @@ class MeasuredEngine(Engine):
     def _argv(self) -> list[str]:
         return [*super()._argv(), "--metrics-port", str(self._metrics)]
 
-    def count(self, namespace: str) -> tuple[Counter[str], Counter[str]]:
-        """Return the writes by operation, and the actions by type, of a namespace so far."""
-        address = f"http://127.0.0.1:{self._metrics}/metrics"
-        with urllib.request.urlopen(address, timeout=10) as answer:
-            text = answer.read().decode()
-        writes, actions = Counter[str](), Counter[str]()
-        for sample in map(_SAMPLE.fullmatch, text.splitlines()):
-            if sample is None:
-                continue
-            labels = dict(_LABEL.findall(sample["labels"]))
-            if labels.get("namespace") != namespace:
-                continue
-            operation = labels.get("operation", "")
-            if sample["name"] == "action" and operation != "QueryWorkflow":  # our own questions
-                actions[labels["action_type"]] += float(sample["value"])
-            elif sample["name"] == "persistence_requests" and _WRITES.match(operation):
-                writes[operation] += float(sample["value"])
-        for name in _HOUSEKEEPING:
-            writes.pop(name, None)
-        return writes, actions
+    def count(self, namespace: str) -> Counts:
+        return count_page(read_page(f"127.0.0.1:{self._metrics}"), namespace)
 
     async def cost(self, namespace: str) -> Cost:
         await asyncio.sleep(PUBLISHED_SECONDS)
@@ -131,8 +144,9 @@ class MeasuredEngine(Engine):
 class LoadProject(Project):
     """A project of agents with compressed intervals."""
 
-    def __init__(self, folder: Path, address: str, cycle: float) -> None:
+    def __init__(self, folder: Path, address: str, cycle: float, namespace: str) -> None:
         super().__init__(folder, address, env={"SECONDS": str(cycle / TIMES)})
+        self._namespace = namespace
         (folder / "agent.py").write_text(PROGRAM)
         self._write(at="never")
 
@@ -140,7 +154,7 @@ class LoadProject(Project):
         path, usual = self.path / "rekindle.yaml", FleetSettings()
         manifest = msgspec.yaml.decode(path.read_bytes())
         manifest["fleet"] |= {
-            "namespace": AFTER,
+            "namespace": self._namespace,
             "heartbeat_timeout": f"{usual.heartbeat_timeout / TIMES:g}s",
             "fold_seconds": f"{usual.fold_seconds / TIMES:g}s",
         }
@@ -156,23 +170,54 @@ class LoadProject(Project):
 
 
 class LoadRun:
-    """The same number of agents before and after, on one engine."""
+    """A number of agents on one engine, and as many with the earlier scheme if it has `before`."""
 
-    def __init__(self, engine: MeasuredEngine, folder: Path, agents: int, cycle: float) -> None:
+    def __init__(
+        self,
+        engine: CountingEngine,
+        folder: Path,
+        agents: int,
+        cycle: float,
+        *,
+        before: str | None = BEFORE,
+        after: str = AFTER,
+    ) -> None:
+        """Prepare the agents in the namespace `after`."""
         self._engine, self._agents, self._cycle = engine, agents, cycle
-        self._project = LoadProject(folder / "project", engine.address, cycle)
+        self._before, self._after = before, after
+        self._project = LoadProject(folder / "project", engine.address, cycle, after)
         self._names = [f"{AGENT}-{number}" for number in range(agents)]
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[AgentClient]:
         """Run all agents, and yield when each has a session."""
         worker = self._project.worker("load", self._agents)
-        before = await Client.connect(
-            self._engine.address, namespace=BEFORE, data_converter=make_data_converter(())
+        try:
+            async with AsyncExitStack() as stack:
+                agents = AgentClient(await self._project.connect())
+                async with asyncio.timeout(240):
+                    for name in self._names:
+                        await begun(agents, name, self._project.define(name, at="never"))
+                    if self._before is not None:
+                        await stack.enter_async_context(self._running_before(self._before))
+                    for name in self._names:
+                        while not (await agents.kept(name)).projection.attempts:
+                            assert worker.poll() is None
+                            await asyncio.sleep(0.1)
+                yield agents
+        finally:
+            worker.terminate()
+            worker.wait(60)
+
+    @asynccontextmanager
+    async def _running_before(self, namespace: str) -> AsyncIterator[None]:
+        """Run as many agents with the earlier scheme, and yield when each has a session."""
+        client = await Client.connect(
+            self._engine.address, namespace=namespace, data_converter=make_data_converter(())
         )
-        host = earlier.EarlierHost(before)
+        host = earlier.EarlierHost(client)
         running = Worker(
-            before,
+            client,
             task_queue=earlier.QUEUE,
             workflows=[earlier.EarlierWorkflow],
             activities=[host.cycle],
@@ -181,38 +226,28 @@ class LoadRun:
             max_heartbeat_throttle_interval=timedelta(seconds=0.1),
             default_heartbeat_throttle_interval=timedelta(seconds=0.1),
         )
-        try:
-            async with running:
-                agents = AgentClient(await self._project.connect())
-                async with asyncio.timeout(240):
-                    for name in self._names:
-                        await begun(agents, name, self._project.define(name, at="never"))
-                        await before.start_workflow(
-                            earlier.EarlierWorkflow.run,
-                            args=[self._cycle, TIMES],
-                            id=name,
-                            task_queue=earlier.QUEUE,
-                        )
-                    for name in self._names:
-                        while not (await agents.kept(name)).projection.attempts:
-                            assert worker.poll() is None
-                            await asyncio.sleep(0.1)
-                    while host.running < self._agents:  # noqa: ASYNC110 - of another program
-                        await asyncio.sleep(0.1)
-                yield agents
-                for name in self._names:
-                    await before.get_workflow_handle(name).terminate()
-        finally:
-            worker.terminate()
-            worker.wait(60)
+        async with running:
+            for name in self._names:
+                await client.start_workflow(
+                    earlier.EarlierWorkflow.run,
+                    args=[self._cycle, TIMES],
+                    id=name,
+                    task_queue=earlier.QUEUE,
+                )
+            while host.running < self._agents:  # noqa: ASYNC110 - of another program
+                await asyncio.sleep(0.1)
+            yield
+            for name in self._names:
+                await client.get_workflow_handle(name).terminate()
 
-    async def measure(self, hours: float) -> tuple[Cost, Cost]:
-        """Return the load of an agent-hour before and after, measured for this many hours."""
+    async def measure(self, hours: float) -> list[Cost]:
+        """Return the load of an agent-hour in each namespace, measured for this many hours."""
+        names = [name for name in (self._before, self._after) if name is not None]
         await asyncio.sleep(PUBLISHED_SECONDS)
-        start = [self._engine.count(name) for name in (BEFORE, AFTER)]
+        start = [self._engine.count(name) for name in names]
         await asyncio.sleep(hours * HOUR / TIMES)  # the measured time
         costs = []
-        for name, (writes, actions) in zip((BEFORE, AFTER), start, strict=True):
+        for name, (writes, actions) in zip(names, start, strict=True):
             now_writes, now_actions = self._engine.count(name)
             shares = hours * self._agents
             for kind, counted in (
@@ -226,7 +261,7 @@ class LoadRun:
             costs.append(
                 Cost((now_writes - writes).total(), (now_actions - actions).total()) / shares
             )
-        return costs[0], costs[1]
+        return costs
 
     async def measure_brief(self, agents: AgentClient) -> Cost:
         """Return the load of a brief that an agent's own timer asks for. No agent runs."""
@@ -238,16 +273,16 @@ class LoadRun:
         began = [min(await self._read_starts(agents, name)) for name in self._names]
         hour = max(began).replace(second=0, microsecond=0) + timedelta(minutes=1)
         await asyncio.sleep(max(0.0, (hour - datetime.now(UTC)).total_seconds()))
-        start = await self._engine.cost(AFTER)
+        start = await self._engine.cost(self._after)
         for name in self._names:
             await agents.define(name, self._project.define(name, at="never", max_tokens=500))
-        defined = await self._engine.cost(AFTER)
+        defined = await self._engine.cost(self._after)
         for name in self._names:
             await agents.define(name, self._project.define(name, at=f"{hour:%H:%M}", zone="UTC"))
         await self._until(
             agents, lambda kept: kept.projection.briefed.closed.morning and kept.lease is None
         )
-        return (await self._engine.cost(AFTER) - defined - (defined - start)) / self._agents
+        return (await self._engine.cost(self._after) - defined - (defined - start)) / self._agents
 
     async def _until(self, agents: AgentClient, holds: Any) -> None:
         async with asyncio.timeout(240):

@@ -8,35 +8,26 @@ import asyncio
 import os
 import re
 from collections.abc import Callable, Iterable
-from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
 import pytest
-from temporalio import activity
 from temporalio.client import Client
-from temporalio.runtime import MetricBuffer, Runtime, TelemetryConfig
-from temporalio.worker import Worker
 
 from fleet.apart import children
-from fleet.bare import BeatingWorkflow
+from fleet.beating import Beating
 from fleet.deciding import deciding
 from fleet.figures import hold
 from fleet.pace import AGENT, HOST, Project, begun, cpu_seconds, megabytes
 from rekindle.documents import events
-from rekindle.fleet.agent.host_orders import (
-    DECISION_QUEUE,
-    make_host_queue,
-)
+from rekindle.fleet.agent.host_orders import DECISION_QUEUE
 from rekindle.fleet.agent.workflow import AgentWorkflow
 from rekindle.fleet.engine.agent_client import AgentClient
-from rekindle.fleet.engine.payload_converter import make_data_converter
 from rekindle.policy.fleet.agent_registry import (
     RegisteredAgent,
     append_events,
 )
 from rekindle.policy.projection.projection import Projection
-from rekindle.policy.settings.runtime_settings import FLEET_BEAT_SHARE
 from rekindle.system import clock
 
 pytestmark = [pytest.mark.torture, pytest.mark.bench, pytest.mark.timeout(300, method="thread")]
@@ -88,74 +79,27 @@ async def spent_settled(engine, seconds: float, windows: int = 2) -> float:
 def test_the_cost_of_a_heartbeat(own_engine, tmp_path):
     """Hosts beat and do nothing else; the engine's client counts what it sends."""
     project = Project(tmp_path / "project", own_engine.address)
-    timeout = project.definition.heartbeat_seconds
-    beat = timedelta(seconds=timeout * FLEET_BEAT_SHARE)
-    # Agents that start together send together: only whole intervals have the same number of beats.
-    window = max(2 * beat.total_seconds(), SECONDS)
-    counted = MetricBuffer(100_000)
-    begun_now, ends = 0, asyncio.Event()
-    all_run = asyncio.Event()
 
-    @activity.defn(name="beats")
-    async def lives() -> None:
-        nonlocal begun_now
-        begun_now += 1
-        if begun_now == BEATING:
-            all_run.set()
-        while not ends.is_set():
-            activity.heartbeat()
-            await asyncio.sleep(timeout / 8)
-
-    def beats() -> int:
-        return sum(
-            int(one.value)
-            for one in counted.retrieve_updates()
-            if one.metric.name == "temporal_request"
-            and one.attributes.get("operation") == "RecordActivityTaskHeartbeat"
-        )
-
-    async def measure() -> tuple[float, float, int]:
-        client = await Client.connect(
-            own_engine.address,
-            data_converter=make_data_converter(()),
-            runtime=Runtime(telemetry=TelemetryConfig(metrics=counted)),
-        )
-        names = [f"beating-{number}" for number in range(BEATING)]
-        running = Worker(
-            client,
-            task_queue=make_host_queue(HOST),
-            activities=[lives],
-            max_concurrent_activities=BEATING,
-            max_heartbeat_throttle_interval=beat,
-            default_heartbeat_throttle_interval=beat,
-        )
-        async with running, deciding(client, BeatingWorkflow):
+    async def measure() -> tuple[Beating, float, float, float, int]:
+        beating = Beating(BEATING, project.definition.heartbeat_seconds)
+        # Agents that start together send together: only whole intervals have as many beats.
+        window = max(2 * beating.interval, SECONDS)
+        async with beating.working(own_engine.address):
             quiet = await spent(own_engine, window)
-            for name in names:
-                await client.start_workflow(
-                    BeatingWorkflow.run,
-                    args=[make_host_queue(HOST), timeout],
-                    id=name,
-                    task_queue=DECISION_QUEUE,
-                )
-            await asyncio.wait_for(all_run.wait(), 120)
-            await asyncio.sleep(beat.total_seconds())
-            beats()
+            await beating.start()
+            beating.take_sent()
             busy = await spent(own_engine, window)
-            sent = beats()
-            for name in names:
-                await client.get_workflow_handle(name).terminate()
-            ends.set()
-        return quiet, busy, sent
+            sent = beating.take_sent()
+        return beating, window, quiet, busy, sent
 
-    quiet, busy, sent = asyncio.run(measure())
+    beating, window, quiet, busy, sent = asyncio.run(measure())
     print(
-        f"\n{BEATING} running agents, heartbeat timeout {timeout:g} s: {sent / window:.1f}"
+        f"\n{BEATING} running agents, heartbeat timeout {beating.timeout:g} s: {sent / window:.1f}"
         f" heartbeats/s, {busy / window:.2f} of a core of the server ({quiet / window:.2f} with"
         " none)"
     )
-    assert begun_now == BEATING, "none timed out, none was begun again"
-    assert sent == pytest.approx(BEATING * window / beat.total_seconds(), rel=0.3)
+    assert beating.begun == BEATING, "none timed out, none was begun again"
+    assert sent == pytest.approx(BEATING * window / beating.interval, rel=0.3)
     # In five seconds the server does as much by itself: with a busy neighbour the figure is chance.
     hold(is_sample=not WHOLE, server_ms_per_beat=1e3 * (busy - quiet) / sent)
 

@@ -11,6 +11,8 @@ import time
 from pathlib import Path
 
 from fleet.cluster.cluster import Cluster, is_alive
+from fleet.cluster.costs import add_options as add_cost_options
+from fleet.cluster.costs import main as measure_costs
 from fleet.cluster.faults import add_options
 from fleet.cluster.faults import main as break_everything
 from fleet.cluster.prepare import MissingProgramError, build
@@ -38,21 +40,22 @@ def main() -> int:
     commands.add_parser("status", help="print the address and the processes")
     words = "start a cluster and three hosts, break all parts, and print a table"
     add_options(commands.add_parser("faults", help=words))
+    words = "measure what a fleet costs: the figures of docs/explanation/scale.md"
+    add_cost_options(commands.add_parser("costs", help=words))
     args = parser.parse_args()
     try:
         match args.command:
             case "build":
                 print(f"{build().server.parent} has the server and its SQL tool")
-            case "start":
-                return _start(args)
             case "run":
                 _run(args)
             case "stop":
                 return _stop()
             case "status":
                 return _status()
-            case "faults":
-                return break_everything(args)
+            case name:
+                works = {"start": _start, "faults": break_everything, "costs": measure_costs}
+                return works[name](args)
     except MissingProgramError as missing:
         print(f"just cluster: {missing}", file=sys.stderr)
         return 1
