@@ -29,7 +29,7 @@ from rekindle.policy.fleet.agent_registry import (
 from rekindle.policy.supervision import run_moves as runs
 from rekindle.system import clock
 
-QUERY_SECONDS = 60
+QUERY_SECONDS = 180
 
 
 class HostFaults:
@@ -126,7 +126,7 @@ class HostFaults:
         def found() -> dict[str, dict[str, Any]]:
             return {k: v | {"host": host.name} for k, v in host.sessions().items()}
 
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 10 + self.patience
         while len(sessions := await asyncio.to_thread(found)) < 3:
             assert time.monotonic() < deadline, f"{host.name} has only {sessions}"
             await asyncio.sleep(0.1)

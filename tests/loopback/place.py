@@ -118,7 +118,7 @@ class Place:
         self._init.stdin.write(json.dumps({"id": number, **request}) + "\n")
         self._init.stdin.flush()
         with self._changed:
-            assert self._changed.wait_for(lambda: number in self._answers, 30), "no answer"
+            assert self._changed.wait_for(lambda: number in self._answers, 120), "no answer"
         answer = self._answers.pop(number)
         assert "error" not in answer, answer["error"]
         return answer

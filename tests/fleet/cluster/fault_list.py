@@ -184,7 +184,7 @@ def _cut(cluster: Cluster, machine: str) -> ClusterFault:
     return ClusterFault("a server cut off from everything", machine, begin, end)
 
 
-def _until(is_so: Callable[[], bool], words: str, seconds: float = 60) -> None:
+def _until(is_so: Callable[[], bool], words: str, seconds: float = 180) -> None:
     deadline = time.monotonic() + seconds
     while True:
         with contextlib.suppress(OSError):

@@ -24,11 +24,14 @@ from loopback.namespace import Namespace, obstacle
 from own_user_folder import isolate_user_folder
 
 AGENTS = 30
-STEP_SECONDS = 15
+STEP_SECONDS = 40
+"""Seconds of a session: long enough that most agents have one whenever a fault begins."""
 HOST_FAULTS = ("kill -9", "freeze", "network cut")
 MEGABYTES = 512
 """Size of the database's disk."""
 RESULTS = Path(__file__).parents[3] / "build"
+PATIENCE = 300.0
+"""Seconds that a very busy machine may need to start a host."""
 _SECONDS = 3600
 
 
@@ -97,8 +100,10 @@ def _run(folder: Path, args: argparse.Namespace) -> tuple[Storm, list[Measured]]
         )
         print(f"the cluster answers at {cluster.address}", flush=True)
         project = make_project(folder, cluster, agents, finish, HEARTBEAT_SECONDS)
+        # Two remaining hosts have room for all agents.
+        made = {"folder": folder, "project": project, "slots": args.agents // 2 + args.agents // 3}
         hosts = {
-            name: stack.enter_context(_make_host(name, folder, project, cluster, stack))
+            name: stack.enter_context(_make_host(name, cluster=cluster, stack=stack, **made))
             for name in ("x", "y", "z")
         }
         storm = Storm(cluster, hosts, project, finish)
@@ -109,24 +114,27 @@ def _run(folder: Path, args: argparse.Namespace) -> tuple[Storm, list[Measured]]
 
 
 def _make_host(
-    name: str, folder: Path, project: Path, cluster: Cluster, stack: contextlib.ExitStack
+    name: str,
+    *,
+    folder: Path,
+    project: Path,
+    cluster: Cluster,
+    slots: int,
+    stack: contextlib.ExitStack,
 ) -> Host:
     home = folder / name / "home"
     home.mkdir(parents=True)
-    return Host(
+    host = Host(
         name,
         folder / name,
         project=project,
         ports=(cluster.port,),
         network=stack.enter_context(Namespace()),
         environment={"HOME": str(home), "PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8"},
-        slots=cluster_slots(len(json.loads((project / "rekindle.yaml").read_text())["agents"])),
+        slots=slots,
     )
-
-
-def cluster_slots(agents: int) -> int:
-    """Return the slots of a host: two remaining hosts have room for all agents."""
-    return agents // 2 + agents // 3
+    host.patience = PATIENCE
+    return host
 
 
 def _is_wanted(what: str, words: Sequence[str]) -> bool:

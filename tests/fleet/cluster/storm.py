@@ -30,14 +30,14 @@ HEARTBEAT_SECONDS = 20
 """Longer than the failover of a service takes on a busy machine, as the default is."""
 FEWEST = 3
 """The number of agents that must be running when a fault begins."""
-_TRY_SECONDS = 3.0
-_RECOVERY_SECONDS = 180.0
+_TRY_SECONDS = 10.0
+_RECOVERY_SECONDS = 300.0
 _Sessions = dict[str, dict[str, Any]]
 
 
 class Storm(HostFaults):
     timeout = HEARTBEAT_SECONDS
-    patience = 90
+    patience = 150
 
     def __init__(
         self, cluster: Cluster, hosts: dict[str, Host], project: Path, finish: Path
@@ -55,7 +55,7 @@ class Storm(HostFaults):
         await self._connect()
         await self._begin()
         done = "all have a cycle behind them"
-        await self._until_all(done, lambda one: one.projection.cycle_ended >= 1, 300)
+        await self._until_all(done, lambda one: one.projection.cycle_ended >= 1, 600)
         hosts = list(self._hosts.values())
         for number in range(repeats):
             for fault in faults:
@@ -64,7 +64,7 @@ class Storm(HostFaults):
                 await self._lose(what, hosts[(number + place) % len(hosts)])
         self._finish.touch()
         self._say("finish")
-        await self._until_all("all runs are over", lambda one: one.projection.run.is_over, 300)
+        await self._until_all("all runs are over", lambda one: one.projection.run.is_over, 600)
         await self._gather()
         await self._try_as_zombies()
         self.crowd.seconds = time.monotonic() - self._began
