@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 
 from rekindle.documents import manifest
+from rekindle.documents.launches.launch_credentials import HostCredentials
 from rekindle.documents.manifest import (
     MANIFEST_FILE,
     AgentEntry,
@@ -53,6 +54,8 @@ class Project(msgspec.Struct, frozen=True):
     """Git folders of a fleet host whose objects the agents' clones read."""
     floor: SandboxFloor | None = None
     """The weakest sandbox that this fleet host permits; None if the agent's own key decides."""
+    credentials: HostCredentials | None = None
+    """How launches on this host of a fleet get credentials; None if it is not a host."""
 
     @property
     def declared_agents(self) -> list[str]:

@@ -66,6 +66,7 @@ SAMPLES = [
     errors.PluginError("a", "b"),
     errors.ProgramMissingError("a", "b", hint="b"),
     errors.SandboxError("a", hint="b"),
+    errors.CredentialsError("a", "b"),
     errors.StoppedError(),
     errors.WaitTimeoutError("a", "running"),
     errors.SummaryError("a", hint="b"),

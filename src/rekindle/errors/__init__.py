@@ -41,6 +41,7 @@ The exception tree, with the exit code that a command returns for each:
     ├── CheckFailedError              8
     │   └── MergeConflictError        8
     ├── AgentError                    9
+    │   ├── CredentialsError          9
     │   ├── PluginError               9
     │   ├── ProgramMissingError       9
     │   ├── SandboxError              9
@@ -114,6 +115,7 @@ from rekindle.errors.runs import (
     AgentError,
     CodecKeyError,
     CollectorError,
+    CredentialsError,
     EngineError,
     OverBudgetError,
     PhoneError,
@@ -139,6 +141,7 @@ __all__ = [
     "CollectorError",
     "ConfinedError",
     "ContractError",
+    "CredentialsError",
     "DocumentError",
     "EngineError",
     "FencedError",

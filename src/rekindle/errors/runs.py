@@ -37,6 +37,20 @@ class SandboxError(AgentError):
     """Raised when `sandbox:` is on but a sandbox cannot be created. The agent is not started."""
 
 
+class CredentialsError(AgentError):
+    """Raised when a host's credential helper gives no usable credentials. No launch is started."""
+
+    def __init__(self, program: str, reason: str, *, hint: str = "") -> None:
+        super().__init__(
+            f"the credential helper {program} {reason}",
+            hint=hint
+            or f"run {program} by hand, as the guide to credentials shows, and correct "
+            "it; no key from the environment is used instead",
+        )
+        self.program = program
+        self.reason = reason
+
+
 class StoppedError(AgentError):
     """Raised when a stop is requested while Rekindle waits for a model's answer."""
 

@@ -9,6 +9,7 @@ import msgspec
 from rekindle.documents.commits.snapshot_commit import Snapshot, SnapshotLabel
 from rekindle.documents.events import WorkSigns
 from rekindle.documents.launches import launch_types
+from rekindle.documents.launches.launch_credentials import HostCredentials
 from rekindle.documents.launches.launch_types import LaunchExit, OutputItem
 from rekindle.documents.launches.quota_windows import QuotaReport
 from rekindle.documents.launches.route import Route
@@ -89,6 +90,8 @@ class AgentSpec(msgspec.Struct, frozen=True):
     """Branch of the agent's own clone or work tree; empty if it works in the user's checkout."""
     sandbox: AgentSandbox | None = None
     """Sandbox around the whole CLI; None if there is none."""
+    credentials: HostCredentials | None = None
+    """How the agent's launches on a host of a fleet get credentials; None if it is not on one."""
     account: str = ""
     """Account of the CLI; empty for the CLI's own configuration."""
     routes: tuple[Route, ...] = ()

@@ -82,4 +82,5 @@ def make_agent(
         may_control=bool(entry.may_control),
         sandbox=make_sandbox(project, name, store.folder(name), persona.system_prompt_file),
         account=find_routes(project, name)[0].account,
+        credentials=project.credentials,
     )

@@ -29,9 +29,24 @@ class StateFolder(msgspec.Struct, frozen=True, kw_only=True):
     """Names of read-only files in the user's home, next to the folder."""
 
 
+class GatewayNeeds(msgspec.Struct, frozen=True, kw_only=True):
+    """How a CLI asks its model through a gateway, which adds the key."""
+
+    url: str
+    """Address of the model that the CLI asks by default."""
+    url_variable: str
+    """Variable that contains another address. The CLI or Rekindle reads it."""
+    key_variables: tuple[str, ...]
+    """Variables that get a placeholder instead of the key."""
+    arguments: tuple[str, ...] = ()
+    """Arguments that make the CLI use the address `{url}`, if a variable does not."""
+
+
 class SandboxNeeds(msgspec.Struct, frozen=True, kw_only=True):
     hosts: tuple[str, ...] = ()
     """Hosts that the CLI uses for its model and login."""
     host_variables: tuple[str, ...] = ()
     """Variables that can contain another model's address, whose host is then allowed too."""
     state: StateFolder | None = None
+    gateway: GatewayNeeds | None = None
+    """None if the CLI cannot use a gateway."""

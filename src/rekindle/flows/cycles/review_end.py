@@ -9,6 +9,7 @@ from rekindle.documents import events
 from rekindle.documents.launches.launch_types import LAUNCH_VARIABLE, LaunchSpec, ProgramCommand
 from rekindle.documents.launches.one_shot import ONE_SHOT_VARIABLE
 from rekindle.errors import AgentError, RekindleError, StoppedError
+from rekindle.flows.launches.launch_access import fetch_access
 from rekindle.flows.launches.sandboxed_start import start_program
 from rekindle.flows.launches.spend_meter import SpendMeter
 from rekindle.flows.operator.stop_check import StopCheck
@@ -114,7 +115,14 @@ class ReviewSession:
         if not reviewer.program:
             argv = program_search.resolve_command(argv, environment.get("PATH"))
         try:
-            child = start_program(processes, reviewer, argv, prompt=prompt, environment=environment)
+            child = start_program(
+                processes,
+                reviewer,
+                argv,
+                prompt=prompt,
+                environment=environment,
+                access=fetch_access(reviewer, mark),
+            )
             return child, self._read(child)
         finally:
             processes.end_launch_processes(mark, boot=boot, uptime=uptime, patience=STOP_SECONDS)

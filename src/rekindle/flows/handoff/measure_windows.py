@@ -5,6 +5,7 @@ from collections.abc import Callable
 from contextlib import closing
 
 from rekindle.errors import RekindleError
+from rekindle.flows.launches.launch_access import fetch_access
 from rekindle.flows.launches.sandboxed_start import start_program
 from rekindle.flows.supervisor_ports import AgentSpec
 from rekindle.policy.settings.runtime_settings import MEASURE_SECONDS
@@ -33,6 +34,7 @@ def measure_windows(
             command.argv if agent.program else program_search.resolve_command(command.argv),
             prompt=command.asked,
             environment={**agent.environment, **command.environment},
+            access=fetch_access(agent, ""),
         )
     except RekindleError:
         return {}  # the next launch will report the reason

@@ -18,6 +18,7 @@ from rekindle.documents.launches.launch_types import (
 from rekindle.flows.handoff.window_gauge import WindowGauge
 from rekindle.flows.launches.background_processes import BackgroundProcesses
 from rekindle.flows.launches.gate_check import require_gate
+from rekindle.flows.launches.launch_access import fetch_access
 from rekindle.flows.launches.output_transcript import OutputTranscriber
 from rekindle.flows.launches.process_follower import ProcessFollower
 from rekindle.flows.launches.process_output import ProcessOutput
@@ -56,6 +57,8 @@ class Launch:
         self._ports = world
         self.start = start
         self._folder = world.store.folder(agent.name)
+        # If there are no credentials, no launch must be recorded.
+        self._access = fetch_access(agent, mark)
         # Build the command first: if the harness rejects it, no launch must be recorded.
         self._scratch = Path(agent.scratch or self._folder.run)
         self._command = agent.harness.command(
@@ -239,6 +242,7 @@ class Launch:
             prompt=f"\n{prompt}" if prompt.startswith("/") else prompt,
             environment=environment,
             on_refused=self._record_refused,
+            access=self._access,
         )
 
     def _record_refused(self, host: str) -> None:

@@ -14,7 +14,9 @@ from pathlib import Path
 import msgspec
 
 from rekindle.documents.launches.launch_types import LAUNCH_VARIABLE
+from rekindle.documents.launches.sandbox_needs import SandboxNeeds
 from rekindle.errors import SandboxError
+from rekindle.flows.launches.launch_access import LaunchAccess
 from rekindle.flows.supervisor_ports import AgentSandbox, AgentSpec
 from rekindle.policy.sandbox import allowed_hosts, bubblewrap, mounts
 from rekindle.policy.sandbox.bubblewrap import SandboxCommand
@@ -40,28 +42,38 @@ def start_program(
     environment: Mapping[str, str],
     on_refused: Callable[[str], None] = lambda _: None,
     has_network: bool = False,
+    access: LaunchAccess | None = None,
 ) -> ProcessHandle:
     """Start a program in the agent's folder, and call `on_refused` with each refused host.
 
-    With `has_network`, the program may reach every host even in a sandbox.
+    With `has_network`, the program may reach every host even in a sandbox. `access` has the
+    credentials from the host's helper.
 
     Raises:
         SandboxError: The agent needs a sandbox, but this host cannot create one.
     """
     sandbox = agent.sandbox
+    if access is not None:
+        argv = access.add_arguments(argv, agent.program)
+        environment = {**environment, **access.environment}
     if sandbox is None:
         return processes.start(argv, prompt=prompt, environment=environment, folder=agent.folder)
     environment = _adapt_environment(environment, sandbox.paths)
     hosts: tuple[str, ...] = ()
+    setup = access.setup if access is not None else b""
     if not has_network:
-        needs = agent.harness.SANDBOX
+        # With a gateway, the CLI needs no other host, not even that of its model.
+        needs = SandboxNeeds() if setup else agent.harness.SANDBOX
         hosts = allowed_hosts.list_hosts(needs, environment, sandbox.profile.network)
     probe.require_sandbox()
     with ExitStack() as resources:
         proxy = None
-        if hosts:
+        if hosts or setup:
             environment = allowed_hosts.adapt_environment(environment)
-            proxy = EgressProxy(Path(sandbox.paths.scratch), hosts)
+            if access is not None:
+                hosts = tuple(host for host in hosts if host not in access.keyed)
+                environment |= access.environment
+            proxy = EgressProxy(Path(sandbox.paths.scratch), hosts, setup)
             resources.callback(proxy.close)
         plan = plan_limits(sandbox.profile, limit_group.list_controllers())
         command = _enclose(

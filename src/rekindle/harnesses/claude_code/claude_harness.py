@@ -37,7 +37,7 @@ from rekindle.documents.launches.one_shot import (
     OneShotAnswer,
     OneShotQuestion,
 )
-from rekindle.documents.launches.sandbox_needs import SandboxNeeds, StateFolder
+from rekindle.documents.launches.sandbox_needs import GatewayNeeds, SandboxNeeds, StateFolder
 from rekindle.documents.transcripts.turns import SubagentTranscripts
 from rekindle.errors import ManifestError, UsageError
 from rekindle.formats import json_codec
@@ -120,6 +120,11 @@ LOGIN_SWITCHES = (
 SANDBOX = SandboxNeeds(
     hosts=("api.anthropic.com", "platform.claude.com", "console.anthropic.com"),
     host_variables=("ANTHROPIC_BASE_URL",),
+    gateway=GatewayNeeds(
+        url="https://api.anthropic.com",
+        url_variable="ANTHROPIC_BASE_URL",
+        key_variables=("ANTHROPIC_API_KEY",),
+    ),
     state=StateFolder(
         state=(".credentials.json", "history.jsonl"),
         folders=(

@@ -36,7 +36,7 @@ from rekindle.documents.launches.launch_types import (
     UsageReport,
     WindowUsage,
 )
-from rekindle.documents.launches.sandbox_needs import SandboxNeeds, StateFolder
+from rekindle.documents.launches.sandbox_needs import GatewayNeeds, SandboxNeeds, StateFolder
 from rekindle.documents.transcripts.turns import SubagentTranscripts
 from rekindle.errors import UsageError
 from rekindle.harnesses.codex import (
@@ -102,6 +102,20 @@ LOGIN_SWITCHES = ("OPENAI_FEDERATION_RULE_ID",)
 SANDBOX = SandboxNeeds(
     hosts=("api.openai.com", "chatgpt.com", "auth.openai.com"),
     host_variables=("OPENAI_BASE_URL",),
+    gateway=GatewayNeeds(
+        url="https://api.openai.com/v1",
+        url_variable="OPENAI_BASE_URL",
+        key_variables=("OPENAI_API_KEY",),
+        # Codex ignores the variable. For its own provider, it would first try WebSockets for ten
+        # seconds.
+        arguments=(
+            render_setting("model_provider", "rekindle"),
+            render_setting("model_providers.rekindle.name", "rekindle"),
+            render_setting("model_providers.rekindle.base_url", "{url}"),
+            render_setting("model_providers.rekindle.env_key", "OPENAI_API_KEY"),
+            render_setting("model_providers.rekindle.wire_api", "responses"),
+        ),
+    ),
     state=StateFolder(
         state=(
             *("auth.json", "history.jsonl", "installation_id", "version.json", ".*_migration"),

@@ -60,7 +60,7 @@ from rekindle.documents.launches.one_shot import (
     OneShotAnswer,
     OneShotQuestion,
 )
-from rekindle.documents.launches.sandbox_needs import SandboxNeeds, StateFolder
+from rekindle.documents.launches.sandbox_needs import GatewayNeeds, SandboxNeeds, StateFolder
 from rekindle.documents.manifest import Permissions
 from rekindle.documents.transcripts.turns import SubagentTranscripts
 from rekindle.errors import UsageError
@@ -118,6 +118,11 @@ SANDBOX = SandboxNeeds(
         *("oauth2.googleapis.com", "accounts.google.com"),
     ),
     host_variables=("GOOGLE_GEMINI_BASE_URL",),
+    gateway=GatewayNeeds(
+        url="https://generativelanguage.googleapis.com",
+        url_variable="GOOGLE_GEMINI_BASE_URL",
+        key_variables=("GEMINI_API_KEY",),
+    ),
     state=StateFolder(
         state=(
             *("oauth_creds.json", "google_accounts.json", "installation_id", "state.json"),

@@ -14,12 +14,18 @@ from rekindle.system.processes import launch_processes
 from rekindle.system.sandbox import egress_proxy
 from rekindle.thresholds.sandbox_limits import REFUSAL_BYTES
 
+_GATEWAY = "rekindle.system.sandbox.key_gateway"
+_TRUST_VARIABLES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
+"""Variables that name the certificates which the operator trusts."""
+
 
 class EgressProxy:
     """A launch's proxy. It ends when it is closed or when this process exits."""
 
-    def __init__(self, folder: Path, hosts: Sequence[str]) -> None:
+    def __init__(self, folder: Path, hosts: Sequence[str], setup: bytes = b"") -> None:
         """Start the proxy. `folder` must be visible in the sandbox.
+
+        With `setup`, one line for `key_gateway`, the proxy also adds keys.
 
         Raises:
             SandboxError: The proxy cannot be started.
@@ -29,7 +35,7 @@ class EgressProxy:
         try:
             with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as channel:
                 self._bind(channel)
-                self._start(channel, hosts)
+                self._start(channel, hosts, setup)
         except OSError as error:
             raise SandboxError(
                 f"the proxy of the sandbox cannot be started: {error}",
@@ -45,19 +51,25 @@ class EgressProxy:
             os.close(place)
         channel.listen(1)
 
-    def _start(self, channel: socket.socket, hosts: Sequence[str]) -> None:
+    def _start(self, channel: socket.socket, hosts: Sequence[str], setup: bytes) -> None:
         number = channel.fileno()
+        program = ["-P", "-m", _GATEWAY] if setup else ["-I", "-S", egress_proxy.__file__]
+        trust = {name: os.environ[name] for name in _TRUST_VARIABLES if name in os.environ}
         with launch_processes.START_LOCK:
             self._child = subprocess.Popen(  # noqa: S603 - our own program, no shell
-                [sys.executable, "-I", "-S", egress_proxy.__file__, str(number), *hosts],
+                [sys.executable, *program, str(number), *hosts],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                env={},
+                # The gateway and its helper report their errors there.
+                stderr=None if setup else subprocess.DEVNULL,
+                env=trust if setup else {},
                 pass_fds=[number],
                 start_new_session=True,  # Ctrl-C must reach only the supervisor
             )
             launch_processes.UNRELATED_CHILDREN.add(self._child.pid)
+        if self._child.stdin is not None and setup:
+            self._child.stdin.write(setup + b"\n")
+            self._child.stdin.flush()
         if self._child.stdout is not None:
             os.set_blocking(self._child.stdout.fileno(), False)
 

@@ -40,29 +40,32 @@ class Proxy:
     def serve(self, client: socket.socket) -> None:
         """Serve one connection from the sandbox."""
         with client:
-            head, rest = read_head(client)
-            method, target, _ = (*head.split(b"\r\n", 1)[0].split(b" ", 2), b"", b"")[:3]
-            host, path = parse_target(method, target)
-            if host not in self._allowed:
-                self._refuse(client, host)
-                return
-            try:
-                server = connect(host)
-            except PermissionError:
-                words = f"{host} is allowed, but leads to this host or its link\n"
-                answer(client, "403 Forbidden", words)
-                return
-            except OSError:
-                answer(client, "502 Bad Gateway", f"{host} cannot be reached\n")
-                return
-            with server:
-                server.settimeout(None)
-                if method == b"CONNECT":
-                    client.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
-                else:
-                    rest = rewrite_head(method, path, head, host) + rest
-                server.sendall(rest)
-                relay(client, server)
+            self.serve_head(client, *read_head(client))
+
+    def serve_head(self, client: socket.socket, head: bytes, rest: bytes) -> None:
+        """Serve a request whose header was read."""
+        method, target, _ = (*head.split(b"\r\n", 1)[0].split(b" ", 2), b"", b"")[:3]
+        host, path = parse_target(method, target)
+        if host not in self._allowed:
+            self._refuse(client, host)
+            return
+        try:
+            server = connect(host)
+        except PermissionError:
+            words = f"{host} is allowed, but leads to this host or its link\n"
+            answer(client, "403 Forbidden", words)
+            return
+        except OSError:
+            answer(client, "502 Bad Gateway", f"{host} cannot be reached\n")
+            return
+        with server:
+            server.settimeout(None)
+            if method == b"CONNECT":
+                client.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
+            else:
+                rest = rewrite_head(method, path, head, host) + rest
+            server.sendall(rest)
+            relay(client, server)
 
     def _refuse(self, client: socket.socket, host: str) -> None:
         with self._lock:
