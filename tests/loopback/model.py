@@ -58,6 +58,11 @@ class Model:
         self._closing = threading.Event()
         self._server = Server(listener, self._exchange)
 
+    @property
+    def secrets(self) -> set[tuple[str, str]]:
+        """Return all headers with credentials that the requests had."""
+        return set().union(*self._server.secrets)
+
     def play(self, *steps: Step | Forever, to: str = MAIN) -> Script:
         """Answer the main conversation, or side requests of a kind, with these steps."""
         script = self._scripts[to] = Script(*steps)

@@ -78,6 +78,7 @@ class Client(BaseHTTPRequestHandler):
         body = self._body()
         headers = {name.lower(): value for name, value in self.headers.items()}
         kept = {name: value for name, value in headers.items() if name not in _SECRET}
+        self.server.secrets.append(headers.items() - kept.items())
         self.server.exchange(self, self.command, self.path, kept, body)
 
     do_HEAD = do_GET = do_POST = do_PUT = do_DELETE = _serve  # noqa: N815
@@ -107,6 +108,8 @@ class Server(ThreadingHTTPServer):
         self.socket = listener
         self.exchange = exchange
         self.errors: list[Exception] = []
+        self.secrets: list[set[tuple[str, str]]] = []
+        """Credentials of the requests, which are not in the log."""
         self._open: set[socket.socket] = set()
         self._guard = threading.Lock()
         self._accepting = threading.Thread(target=self.serve_forever, args=(0.02,))

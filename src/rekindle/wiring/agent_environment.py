@@ -20,6 +20,7 @@ from rekindle.wiring.access.guarded_path import (
 )
 from rekindle.wiring.agent_dir_list import find_agent_dir
 from rekindle.wiring.agent_routes import find_account, select_account
+from rekindle.wiring.credential_setup import drop_host_credentials, refuse_host_reference
 from rekindle.wiring.open_store import find_harness
 
 
@@ -68,6 +69,7 @@ def make_environment(project: Project, name: str) -> AgentEnvironment:
         guarded = GuardedPath(passed_on.get("PATH", ""))
     if "PATH" in passed_on:
         passed_on["PATH"] = guarded.cli
+    passed_on = drop_host_credentials(project, harness, passed_on)
     variables = select_account(project, name, harness, passed_on)
     _refuse_account_variable(project, name, harness, own)
     return AgentEnvironment({**variables, **own}, guarded)
@@ -91,6 +93,7 @@ def _resolve_variables(project: Project, name: str, own: dict[str, str]) -> dict
     variables = {}
     for key, value in own.items():
         variable = environment.find_reference(value)
+        refuse_host_reference(project, name, variable)
         unfit = "\0" in key + value or "=" in key or not key
         if unfit or (variable and variable not in os.environ):
             raise ManifestError(

@@ -35,6 +35,7 @@ from rekindle.thresholds.texts import QUOTED_CHARACTERS
 from rekindle.wiring.agent_dir_list import find_agent_dir
 from rekindle.wiring.agent_environment import locate_words
 from rekindle.wiring.agent_routes import select_account
+from rekindle.wiring.credential_setup import drop_host_credentials
 from rekindle.wiring.open_store import (
     HARNESSES,
     read_named_file,
@@ -85,6 +86,7 @@ def make_headless(
     passed = environment.select_variables(
         environ, harness.PASSED_PREFIXES, harness.BLOCKED_VARIABLES
     )
+    passed = drop_host_credentials(project, harness, passed)
     passed = select_account(project, name, harness, passed)
     if "PATH" in passed and harness.NAME != command_harness.NAME:
         # A summary needs only the CLI itself, so the project's programs come last.

@@ -59,7 +59,7 @@ from rekindle.policy.settings.runtime_settings import (
 from rekindle.stores.folders.agent_folder import RekindleFolder
 from rekindle.system import host
 from rekindle.system.files import durable_files
-from rekindle.wiring import host_containment
+from rekindle.wiring import credential_setup, host_containment
 from rekindle.wiring.access.trust_checks import (
     accept_settings,
 )
@@ -170,6 +170,12 @@ def dev(port: int, ui_port: int, db: Path | None, memory: bool, namespace: str) 
     help="On SIGTERM, first finish the running cycles, for at most this time.",
 )
 @containment_options
+@click.option(
+    "--credentials",
+    metavar="PROGRAM",
+    help="Program that prints short-lived credentials for each launch on this host. Keys in this "
+    "worker's environment are then not passed on. Default: none.",
+)
 @trust_option
 def worker(
     *,
@@ -187,17 +193,20 @@ def worker(
     memory: int | None,
     processes: int,
     cpu: float | None,
+    credentials: str | None,
     trust: bool,
 ) -> None:
     """Run the fleet's agents on this host until you stop the worker.
 
     When the worker stops, its agents continue on another host. Agents get their environment,
-    including the model's API key, from the host that runs them.
+    including the model's API key, from the host that runs them. With --credentials, they get no
+    key from it.
     """
     project, fleet_settings = accept_worker(trust=trust)
     floor = host_containment.find_host_floor(
         sandbox, slots, memory=memory, processes=processes, cpu=cpu
     )
+    helper = credential_setup.require_helper(credentials, root) if credentials else ""
     allowed = parse_teams(teams) if teams is not None else frozenset[str]()
     from rekindle.fleet.engine.connect import connect_when_up  # noqa: PLC0415 - needs the fleet extra
     from rekindle.fleet.engine.telemetry import make_runtime  # noqa: PLC0415 - as above
@@ -224,6 +233,7 @@ def worker(
                 say=echo,
                 teams=allowed,
                 floor=floor,
+                credentials=helper,
                 heartbeat_seconds=float(fleet_settings.heartbeat_timeout),
                 build=build,
                 decides=not no_decide,

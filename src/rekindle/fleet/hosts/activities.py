@@ -71,12 +71,13 @@ class Activities:
         say: Callable[[str], None],
         teams: frozenset[str] = frozenset(),
         floor: SandboxFloor | None = None,
+        credentials: str = "",
     ) -> None:
         self._engine, self._presence, self.slots = engine, presence, slots
         self._root, self._host, self._say = root, host, say
         self._teams = teams
         """Teams whose agents this host accepts; empty to accept all agents."""
-        self._floor = floor
+        self._floor, self._credentials = floor, credentials
         self._fork_server = ForkServer()
         self._sessions: dict[str, HostSession] = {}
         """Sessions whose end the engine does not know yet, by workflow."""
@@ -321,7 +322,7 @@ class Activities:
 
     def _find_folder(self, order: HostOrder) -> HostFolder:
         path = self._root / order.workflow.replace("/", "~")
-        return HostFolder(path, order.agent, self._host, self._floor)
+        return HostFolder(path, order.agent, self._host, self._floor, self._credentials)
 
 
 async def _send_heartbeats() -> None:

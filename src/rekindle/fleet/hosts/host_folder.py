@@ -8,6 +8,8 @@ import msgspec
 
 from rekindle import config
 from rekindle.config import Project
+from rekindle.documents.commits.work_commit import strip_user
+from rekindle.documents.launches.launch_credentials import HostCredentials
 from rekindle.documents.manifest import MANIFEST_FILE
 from rekindle.errors import LogMissingError, ManifestError, UnsafePathError
 from rekindle.flows.launches import background_processes
@@ -54,6 +56,8 @@ class HostFolder(msgspec.Struct, frozen=True):
     host: str
     floor: SandboxFloor | None = None
     """The weakest sandbox that the host permits; None if the agent's own key decides."""
+    credentials: str = ""
+    """The host's credential helper; empty if it has none."""
 
     @property
     def work(self) -> Path:
@@ -101,7 +105,14 @@ class HostFolder(msgspec.Struct, frozen=True):
         workers = {self.agent: self.inputs} if definition.worker else {}
         mirrors = (find_mirror(self.mirrors, definition.remote),) if definition.remote else ()
         return msgspec.structs.replace(
-            project, manifest=manifest, workers=workers, mirrors=mirrors, floor=self.floor
+            project,
+            manifest=manifest,
+            workers=workers,
+            mirrors=mirrors,
+            floor=self.floor,
+            credentials=HostCredentials(
+                self.credentials, definition.team, strip_user(definition.remote)
+            ),
         )
 
     def store(

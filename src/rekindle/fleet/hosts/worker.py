@@ -82,6 +82,7 @@ async def run_host(
     build: str = __version__,
     teams: frozenset[str] = frozenset(),
     floor: SandboxFloor | None = None,
+    credentials: str = "",
     decides: bool = True,
     health: WorkerHealth | None = None,
 ) -> None:
@@ -123,6 +124,7 @@ async def run_host(
             say=say,
             teams=teams,
             floor=floor,
+            credentials=credentials,
         )
         *workers, offering = _make_workers(client, own, presence, about)
         pipelines = PipelineActivities(client, root, host)

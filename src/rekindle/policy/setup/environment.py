@@ -24,6 +24,11 @@ _CREDENTIAL = re.compile(
     r"|AUTH|CREDENTIALS?|COOKIE|DSN)($|_)",
     re.IGNORECASE,
 )
+_GIT_LOGINS = frozenset(
+    ("SSH_AUTH_SOCK", "SSH_ASKPASS", "GIT_ASKPASS", "GIT_SSH", "GIT_SSH_COMMAND")
+)
+_GIT_LOGIN_PREFIXES = ("GIT_CONFIG", "GIT_CREDENTIAL")
+"""Names and prefixes of variables from which git or ssh gets credentials or settings."""
 _URL_PASSWORD = re.compile(r"://[^\s/@:]*:[^\s/@]+@")
 _REFERENCE = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*)")
 _OF_THE_SHELL = frozenset(
@@ -75,6 +80,20 @@ def drop_login_variables(variables: Mapping[str, str], switches: Collection[str]
         or name.startswith("MCP_")
         or (name not in switches and not _CREDENTIAL.search(name))
     }
+
+
+def is_credential(name: str) -> bool:
+    """Return whether a variable is named like a credential, also one for git."""
+    return bool(_CREDENTIAL.search(name)) or _is_for_git(name)
+
+
+def drop_git_variables(variables: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables without those from which git gets its credentials."""
+    return {name: value for name, value in variables.items() if not _is_for_git(name)}
+
+
+def _is_for_git(name: str) -> bool:
+    return name in _GIT_LOGINS or name.startswith(_GIT_LOGIN_PREFIXES)
 
 
 def list_withheld(ours: Mapping[str, str], passed: Collection[str]) -> dict[str, str]:

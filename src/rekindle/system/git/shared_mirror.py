@@ -17,6 +17,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from rekindle.documents import clone_files
+from rekindle.documents.commits.work_commit import strip_user
 from rekindle.errors import WorkspaceError, translate_os_errors
 from rekindle.formats.json_codec import hash_bytes
 from rekindle.policy.settings.runtime_settings import WORKSPACE_TRANSFER_SECONDS
@@ -190,7 +191,7 @@ class SharedMirror:
             head = f"ref: refs/remotes/origin/{branch}\n"
             (git / "refs/remotes/origin/HEAD").write_text(head)
         with (git / "config").open("ab") as config:
-            config.write(os.fsencode(clone_files.render_remote(self._url, branch)))
+            config.write(os.fsencode(clone_files.render_remote(strip_user(self._url), branch)))
         (git / "objects" / _FILE).write_bytes(self._alternates)
 
 

@@ -133,3 +133,12 @@ def test_variables_that_are_not_a_login_stay():
 def test_only_a_whole_value_names_a_variable(value, name):
     """Everything else is passed on as it is."""
     assert environment.find_reference(value) == name
+
+
+@pytest.mark.parametrize(
+    "name", ["SSH_AUTH_SOCK", "GIT_ASKPASS", "SSH_ASKPASS", "GIT_SSH_COMMAND", "GIT_CONFIG_VALUE_0"]
+)
+def test_the_credentials_of_git_are_dropped(name):
+    assert environment.drop_git_variables({name: "x", "GIT_EDITOR": "vi"}) == {"GIT_EDITOR": "vi"}
+    assert environment.is_credential(name)
+    assert not environment.is_credential("GIT_EDITOR")

@@ -1,0 +1,64 @@
+"""Check a host's credential helper, and keep the host's own credentials from its agents."""
+
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+from rekindle.config import Project
+from rekindle.errors import CredentialsError, ManifestError
+from rekindle.policy.setup import environment
+from rekindle.ports import Harness
+
+
+def require_helper(program: str, root: Path | None) -> str:
+    """Return the helper's absolute path.
+
+    Raises:
+        CredentialsError: It is not a program, or it is in the folder for the agents.
+    """
+    located = shutil.which(program)
+    if located is None:
+        raise CredentialsError(
+            program,
+            "is not an executable program",
+            hint="write the path of a program to --credentials, without arguments",
+        )
+    path = Path(located).resolve()
+    if root is not None and path.is_relative_to(root.resolve()):
+        raise CredentialsError(
+            program,
+            "is in the folder for the agents, who could change it",
+            hint="move it out of --root",
+        )
+    return str(path)
+
+
+def drop_host_credentials(
+    project: Project, harness: Harness, variables: Mapping[str, str]
+) -> dict[str, str]:
+    """Return the variables that a launch may have.
+
+    On a host of a fleet, git's credentials stay with the worker, which pushes the agent's work. If
+    the host has a credential helper, the same holds for all other credentials.
+    """
+    host = project.credentials
+    if host is None:
+        return dict(variables)
+    own = environment.drop_git_variables(variables)
+    return environment.drop_login_variables(own, harness.LOGIN_SWITCHES) if host.program else own
+
+
+def refuse_host_reference(project: Project, name: str, variable: str) -> None:
+    """Refuse an `env:` that would pass on a credential of a host with a credential helper.
+
+    Raises:
+        ManifestError: The variable is named like a credential.
+    """
+    host = project.credentials
+    if host is None or not host.program or not environment.is_credential(variable):
+        return
+    raise ManifestError(
+        f"agent {name}: `env:` names ${variable}, which this host does not pass on",
+        line=project.marked.line(("agents", name, "env")),
+        hint=f"remove it from `env:`, and let {host.program} print it",
+    )

@@ -1,0 +1,74 @@
+"""A host keeps its own credentials from its agents."""
+
+import msgspec
+import pytest
+
+from rekindle import config
+from rekindle.documents.launches.launch_credentials import HostCredentials
+from rekindle.errors import CredentialsError, ManifestError
+from rekindle.wiring.agent_environment import make_environment
+from rekindle.wiring.credential_setup import require_helper
+
+MANIFEST = """\
+version: 1
+agents:
+  trades: {{harness: claude-code, prompt: PROMPT.md, env: {env}}}
+"""
+HOST = {
+    "PATH": "/usr/bin",
+    "ANTHROPIC_API_KEY": "sk-host",
+    "AWS_SECRET_ACCESS_KEY": "sk-host",
+    "CLAUDE_CODE_USE_BEDROCK": "1",
+    "ANTHROPIC_MODEL": "sonnet",
+    "SSH_AUTH_SOCK": "/run/agent",
+    "GIT_ASKPASS": "/usr/bin/askpass",
+    "GIT_CONFIG_COUNT": "1",
+}
+GIT = {"SSH_AUTH_SOCK", "GIT_ASKPASS", "GIT_CONFIG_COUNT"}
+
+
+@pytest.fixture
+def make(tmp_path, monkeypatch):
+    def make_variables(credentials, env="{}"):
+        (tmp_path / "rekindle.yaml").write_text(MANIFEST.format(env=env))
+        (tmp_path / "PROMPT.md").write_text("work")
+        for name, value in HOST.items():
+            monkeypatch.setenv(name, value)
+        project = config.load_project(tmp_path)
+        project = msgspec.structs.replace(project, credentials=credentials)
+        passed = make_environment(project, "trades").variables
+        return {name: passed[name] for name in HOST if name in passed}
+
+    return make_variables
+
+
+def test_on_a_laptop_the_agent_has_the_users_credentials(make):
+    assert make(None).keys() == HOST.keys() - {"GIT_ASKPASS", "GIT_CONFIG_COUNT"}
+
+
+def test_on_a_host_git_credentials_stay_with_the_worker(make):
+    assert make(HostCredentials()).keys() == HOST.keys() - GIT
+
+
+def test_with_a_helper_no_credential_of_the_host_is_passed_on(make):
+    assert make(HostCredentials("/bin/helper")).keys() == {"PATH", "ANTHROPIC_MODEL"}
+
+
+@pytest.mark.parametrize("variable", ["ANTHROPIC_API_KEY", "SSH_AUTH_SOCK", "GIT_ASKPASS"])
+def test_with_a_helper_the_manifest_cannot_name_a_credential_of_the_host(make, variable):
+    env = f"{{MINE: ${variable}}}"
+    assert make(HostCredentials(), env)
+    with pytest.raises(ManifestError, match="which this host does not pass on") as refused:
+        make(HostCredentials("/bin/helper"), env)
+    assert "let /bin/helper print it" in refused.value.hint
+    assert make(HostCredentials("/bin/helper"), "{MINE: $ANTHROPIC_MODEL, OWN: sk-own}")
+
+
+def test_a_helper_is_an_executable_outside_the_agents_folder(tmp_path):
+    (program := tmp_path / "helper").write_text("#!/bin/sh\n")
+    with pytest.raises(CredentialsError, match="is not an executable program"):
+        require_helper(str(program), None)
+    program.chmod(0o755)
+    assert require_helper(str(program), tmp_path / "agents") == str(program.resolve())
+    with pytest.raises(CredentialsError, match="in the folder for the agents"):
+        require_helper(str(program), tmp_path)
