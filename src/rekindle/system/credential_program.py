@@ -12,8 +12,6 @@ from rekindle.errors import CredentialsError
 from rekindle.system.processes import launch_processes
 from rekindle.thresholds.credential_limits import CREDENTIAL_BYTES, CREDENTIAL_SECONDS
 
-_READ_BYTES = 65_536
-
 
 def run_helper(program: str, request: bytes, environment: Mapping[str, str]) -> bytes:
     """Return the helper's output. Its error output goes to that of this process.
@@ -61,7 +59,7 @@ def _read_output(program: str, child: "subprocess.Popen[bytes]", request: bytes)
         left = max(deadline - time.monotonic(), 0.0)
         if not select.select([child.stdout], [], [], left)[0]:
             raise CredentialsError(program, f"took longer than {CREDENTIAL_SECONDS:g} s")
-        piece = os.read(child.stdout.fileno(), _READ_BYTES)
+        piece = os.read(child.stdout.fileno(), CREDENTIAL_BYTES)
         data += piece
         if len(data) > CREDENTIAL_BYTES:
             raise CredentialsError(program, f"printed more than {CREDENTIAL_BYTES:,} bytes")

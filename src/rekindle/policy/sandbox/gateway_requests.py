@@ -15,6 +15,7 @@ from rekindle.documents.launches.launch_credentials import ModelKey
 
 _REQUEST = re.compile(rb"([A-Z]{1,20}) (/[\x21-\x7e]*) HTTP/1\.1")
 _FIELD = re.compile(rb"([A-Za-z0-9!#$%&'*+.^_`|~-]+):[ \t]*((?:[\x21-\x7e\x80-\xff][ \t]*)*)")
+_SIZE = re.compile(rb"[0-9a-fA-F]{1,8}")
 _LENGTH = re.compile(rb"[0-9]{1,15}")
 _REFUSED_METHODS = frozenset((b"CONNECT", b"TRACE"))
 """Methods for tunnels, and for an answer that repeats the request with its key."""
@@ -148,5 +149,4 @@ def parse_status(head: bytes) -> int:
 def parse_chunk_size(line: bytes) -> int | None:
     """Return the size in a chunk's first line, or None if it is not valid."""
     digits = line.removesuffix(_END).partition(b";")[0].strip(b" \t")
-    is_number = 0 < len(digits) <= 8 and all(one in b"0123456789abcdefABCDEF" for one in digits)  # noqa: PLR2004 - eight digits are 4 GB
-    return int(digits, 16) if is_number else None
+    return int(digits, 16) if _SIZE.fullmatch(digits) else None

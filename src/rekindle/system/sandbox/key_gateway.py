@@ -43,14 +43,16 @@ from rekindle.system.sandbox.egress_proxy import (
 )
 from rekindle.system.sandbox.gateway_setup import GatewaySetup
 from rekindle.thresholds.credential_limits import (
+    GATEWAY_DRAIN_PIECES,
+    GATEWAY_DRAIN_SECONDS,
     GATEWAY_IDLE_SECONDS,
+    GATEWAY_LINE_BYTES,
     KEY_REFRESH_SECONDS,
+    KEY_REFRESH_SHARE,
     KEY_RETRY_SECONDS,
 )
 
-_LINE_BYTES = 1024
 _END = b"\r\n"
-_DRAIN_SECONDS, _DRAIN_PIECES = 1.0, 1024
 _SWITCHING, _FIRST_FINAL = 101, 200
 
 
@@ -98,7 +100,7 @@ class KeyRing:
         if self._expires is None:
             return None
         life = (self._expires - self._now()).total_seconds()
-        before = min(KEY_REFRESH_SECONDS, life / 4)
+        before = min(KEY_REFRESH_SECONDS, life * KEY_REFRESH_SHARE)
         return datetime.fromtimestamp(self._expires.timestamp() - before, UTC)
 
 
@@ -231,7 +233,7 @@ class _RequestBody:
 
     def _read_line(self) -> bytes:
         while b"\n" not in self._rest:
-            if len(self._rest) > _LINE_BYTES:
+            if len(self._rest) > GATEWAY_LINE_BYTES:
                 raise _UnclearBodyError
             self._rest += self._receive(PIECE_BYTES)
         line, end, self._rest = self._rest.partition(b"\n")
@@ -307,8 +309,8 @@ def _wait_for_answer(server: ssl.SSLSocket, client: socket.socket) -> bool:
 def _drain(client: socket.socket) -> None:
     """Read the rest of a refused request, because closing earlier would discard the answer."""
     client.shutdown(socket.SHUT_WR)
-    client.settimeout(_DRAIN_SECONDS)
-    for _ in range(_DRAIN_PIECES):
+    client.settimeout(GATEWAY_DRAIN_SECONDS)
+    for _ in range(GATEWAY_DRAIN_PIECES):
         if not client.recv(PIECE_BYTES):
             return
 
