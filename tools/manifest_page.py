@@ -120,7 +120,7 @@ agents:
     prepare: npm ci
     sandbox:
       {write: [cache], read: [~/.gitconfig], network: [api.example.org], memory: 8G, processes: 512,
-       cpu: 1.5}
+       cpu: 1.5, container: true}
     every: {interval: 6h}
   docs:
     harness: [claude-code, {use: codex, persona: builder, command: codex}]
@@ -146,7 +146,8 @@ personas:
     adapter: codex
     temperature: 0.2
     permissions: {allowed_tools: [Read, Grep]}
-    sandbox: {write: [], read: [reports], network: [], memory: 1.5G, processes: 64, cpu: 2}
+    sandbox: {write: [], read: [reports], network: [], memory: 1.5G, processes: 64, cpu: 2,
+              container: false}
   summarizer:
     adapter: command
     command: [./summarize, --short]

@@ -17,7 +17,7 @@ from e2e.test_terminal import ALONE
 from loopback.sandbox import KEY
 from loopback.script import Forever, Hang, Text
 from rekindle.stores.folders import private_files
-from rekindle.system.sandbox import probe
+from rekindle.system.sandbox import container_runtime, probe
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -60,9 +60,12 @@ pathlib.Path("results.json").write_text(json.dumps(results))
 
 
 @pytest.fixture(autouse=True)
-def _bubblewrap():
-    obstacle = probe.find_obstacle()
-    prerequisites.require(obstacle.words if obstacle else None)
+def _sandboxes():
+    for obstacle in (probe.find_obstacle(), container_runtime.find_container_obstacle()):
+        prerequisites.require(obstacle.words if obstacle else None)
+
+
+KINDS_OF_SANDBOX = pytest.mark.parametrize("sandbox", ["on", "container"])
 
 
 @pytest.fixture
@@ -109,9 +112,10 @@ def probe_all(rekindle, sandbox: str) -> dict[str, str]:
     return json.loads((project / "prober/results.json").read_text())
 
 
-def test_an_agent_in_a_sandbox_reaches_nothing_outside(prober):
+@KINDS_OF_SANDBOX
+def test_an_agent_in_a_sandbox_reaches_nothing_outside(prober, sandbox):
     assert set(probe_all(prober, "off").values()) == {"done"}
-    results = probe_all(prober, "on")
+    results = probe_all(prober, sandbox)
     assert "done" not in results.values(), results
 
 
@@ -135,9 +139,10 @@ pathlib.Path("results.json").write_text(json.dumps(results))
 """
 
 
-def test_an_agent_cannot_undo_the_mounts_of_its_sandbox(prober):
+@KINDS_OF_SANDBOX
+def test_an_agent_cannot_undo_the_mounts_of_its_sandbox(prober, sandbox):
     (prober.project / "prober/probe.py").write_text(UNDO)
-    text = COMMAND.format(python=json.dumps(sys.executable), sandbox="on")
+    text = COMMAND.format(python=json.dumps(sys.executable), sandbox=sandbox)
     (prober.project / "rekindle.yaml").write_text(text)
     prober("run", "prober")
     results = json.loads((prober.project / "prober/results.json").read_text())
@@ -146,9 +151,11 @@ def test_an_agent_cannot_undo_the_mounts_of_its_sandbox(prober):
     assert (prober.project / "prober/.git/config").read_text() == ""
 
 
-def test_what_the_manifest_adds_is_visible_in_the_sandbox(prober):
+@pytest.mark.parametrize("container", ["false", "true"])
+def test_what_the_manifest_adds_is_visible_in_the_sandbox(prober, container):
     port = urlsplit(prober.cli.model.url).port
-    results = probe_all(prober, f"{{read: [other, ~/.ssh], network: ['127.0.0.1:{port}']}}")
+    added = f"read: [other, ~/.ssh], network: ['127.0.0.1:{port}'], container: {container}"
+    results = probe_all(prober, f"{{{added}}}")
     reached = {name for name, result in results.items() if result == "done"}
     assert reached == {"read a neighbour's folder", "read ~/.ssh", "fetch a page"}
 
@@ -167,25 +174,33 @@ def test_a_refused_host_is_an_event_with_the_line_that_allows_it(prober):
     assert f"refused: {host}, by the sandbox; to allow it: {allowed}" in prober("status", "prober")
 
 
-def begin(request, kind, runtime):
+CLIS = ("claude", "codex", "gemini")
+CONTAINED = [
+    *((kind, "false") for kind in CLIS),
+    ("claude", "true"),
+    *(pytest.param(kind, "true", marks=pytest.mark.torture) for kind in CLIS[1:]),
+]
+SILENCES = {"claude": "3s", "codex": "3s", "gemini": "20s"}  # the last one starts slowly
+
+
+def begin(request, kind, runtime, container="false"):
     """Create an agent whose CLI runs in a sandbox, and reaches its model there alone."""
     made, model = KINDS[kind]
     cli, place = request.getfixturevalue(kind), request.getfixturevalue("place")
     found = made(cli, place, request.getfixturevalue(model))
     found.begin(80, runtime=f"{MECHANICAL}, restart: {{cooldown: 0s}}{runtime}")
     manifest = found.project / "rekindle.yaml"
-    sandbox = f"sandbox: {{network: ['{urlsplit(found.model.url).netloc}']}}"
+    network = f"network: ['{urlsplit(found.model.url).netloc}']"
+    sandbox = f"sandbox: {{{network}, container: {container}}}"
     manifest.write_text(manifest.read_text().replace("cycles: 1", f"cycles: 1\n    {sandbox}"))
     return found
 
 
-@pytest.mark.parametrize(
-    ("kind", "silence"),
-    [("claude", "3s"), ("codex", "3s"), ("gemini", "20s")],  # the last one starts slowly
-)
-def test_a_session_in_a_sandbox_resumes_after_a_kill_and_a_hang(request, kind, silence):
+@pytest.mark.parametrize(("kind", "container"), CONTAINED)
+def test_a_session_in_a_sandbox_resumes_after_a_kill_and_a_hang(request, kind, container):
     """The same session survives SIGKILL in a tool call, and a model that never answers."""
-    found = begin(request, kind, f", watch: {{silence: {silence}, every: 0.5s}}")
+    watch = f", watch: {{silence: {SILENCES[kind]}, every: 0.5s}}"
+    found = begin(request, kind, watch, container)
     rekindle, silent = found.rekindle, Hang(Text("too late"))
     found.model.play(found.call(1, seconds=600), silent, Text("all done"))
     running = rekindle.start("run")
@@ -207,10 +222,10 @@ def test_a_session_in_a_sandbox_resumes_after_a_kill_and_a_hang(request, kind, s
     assert {one["launch"] for one in reported} == {one["launch"] for one in started}
 
 
-@pytest.mark.parametrize("kind", ["claude", "codex", "gemini"])
-def test_a_session_in_a_sandbox_hands_over(request, kind):
+@pytest.mark.parametrize(("kind", "container"), CONTAINED)
+def test_a_session_in_a_sandbox_hands_over(request, kind, container):
     """The hook measures the window and stops the session, whose rules it cannot write."""
-    found = begin(request, kind, "")
+    found = begin(request, kind, "", container)
     found.model.play(
         found.call(1, 20),
         found.call(2, 81),

@@ -1,6 +1,6 @@
 """The `sandbox:` key for an agent or a persona in rekindle.yaml."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -13,6 +13,9 @@ HOST_PATTERN = r"^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:[0-9]{1,5})?$"
 PATH_PATTERN = r"^[^\x00]+$"
 MINIMUM_CORES, MAXIMUM_CORES = 0.01, 4096
 """Limits for `cpu:`. The kernel refuses a smaller share of a core."""
+
+CONTAINER = "container"
+"""Value of `sandbox:` for a container instead of bubblewrap."""
 
 
 class SandboxEntry(msgspec.Struct, frozen=True):
@@ -68,13 +71,20 @@ class SandboxEntry(msgspec.Struct, frozen=True):
         ]
         | None
     ) = None
+    container: (
+        Annotated[
+            bool,
+            _doc("Whether an OCI runtime creates the sandbox, as with `sandbox: container`."),
+        ]
+        | None
+    ) = None
 
 
 SandboxKey = Annotated[
-    SandboxEntry | bool | None,
+    SandboxEntry | bool | Literal["container"] | None,
     _doc(
-        "Whether the whole CLI runs in bubblewrap: `off` (the default), `on`, or a mapping that "
-        "turns it on with further options. If the agent and its persona differ, the stricter "
-        "setting applies."
+        "Whether the whole CLI runs in a sandbox: `off` (the default), `on` for bubblewrap, "
+        "`container` for an OCI runtime, or a mapping that turns it on with further options. If "
+        "the agent and its persona differ, the stricter setting applies."
     ),
 ]

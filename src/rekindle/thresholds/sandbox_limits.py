@@ -8,6 +8,12 @@ PROBE_SECONDS = declare_threshold(
     "seconds",
     "Timeout for the empty sandbox that Rekindle starts to test bubblewrap.",
 )
+PROBE_MEMORY_BYTES = declare_threshold(
+    64 * 1024**2,
+    "sandbox.probe_memory_bytes",
+    "bytes",
+    "Memory limit of the empty container that Rekindle starts to test an OCI runtime.",
+)
 CPU_PERIOD_SECONDS = declare_threshold(
     0.1,
     "sandbox.cpu_period_seconds",

@@ -1,12 +1,12 @@
 """Choose how a fleet host contains its agents, and check that it can."""
 
+from rekindle.documents.manifest_sandbox import CONTAINER
 from rekindle.errors import SandboxError
 from rekindle.policy.sandbox.host_floor import make_host_floor
 from rekindle.policy.sandbox.obstacle import OFF_HINT
 from rekindle.policy.sandbox.profile import SandboxFloor
-from rekindle.policy.sandbox.resource_limits import plan_limits
 from rekindle.system import host
-from rekindle.system.sandbox import limit_group, probe
+from rekindle.system.sandbox import container_runtime, containments, probe
 
 _HOST_OFF = "or start the worker with `--sandbox off` to run agents without this protection"
 
@@ -26,10 +26,19 @@ def find_host_floor(
     """
     if kind == "off":
         return None
-    if obstacle := probe.find_obstacle():
+    is_container = kind == CONTAINER
+    find = container_runtime.find_container_obstacle if is_container else probe.find_obstacle
+    if obstacle := find():
         raise SandboxError(obstacle.words, hint=obstacle.hint.replace(OFF_HINT, _HOST_OFF))
-    floor = make_host_floor(host.find_memory(), slots, memory=memory, processes=processes, cpu=cpu)
-    plan = plan_limits(floor, limit_group.list_controllers())
+    floor = make_host_floor(
+        host.find_memory(),
+        slots,
+        memory=memory,
+        processes=processes,
+        cpu=cpu,
+        is_container=is_container,
+    )
+    plan = containments.find_containment(is_container=is_container).plan_limits(floor)
     probe.find_limits(plan.memory, plan.processes)
     if plan.ignores_cpu:
         raise SandboxError(

@@ -5,18 +5,17 @@ from pathlib import Path
 
 from rekindle.config import Project
 from rekindle.documents.manifest import MANIFEST_FILE
-from rekindle.errors import ManifestError
+from rekindle.errors import ManifestError, SandboxError
 from rekindle.flows.supervisor_ports import AgentSandbox
 from rekindle.formats.identifiers import to_one_line
 from rekindle.policy.sandbox.mounts import GIT_FOLDER, SandboxPaths, is_inside
 from rekindle.policy.sandbox.profile import SandboxProfile, choose_profile
-from rekindle.policy.sandbox.resource_limits import plan_limits
 from rekindle.policy.settings.runtime_settings import AgentDefaults
 from rekindle.stores.folders import agent_folder, private_files
 from rekindle.stores.folders.agent_folder import AgentFolder
 from rekindle.system.files import hook_program, user_folder
 from rekindle.system.git.tree_snapshot import WorkingCopy
-from rekindle.system.sandbox import limit_group, probe
+from rekindle.system.sandbox import containments, probe
 from rekindle.wiring.access import protected_paths
 from rekindle.wiring.agent_dir_list import find_agent_dir
 from rekindle.wiring.agent_workspaces import find_workspace
@@ -79,6 +78,7 @@ def make_sandbox(
             memory=profile.memory,
             processes=profile.processes,
             cpu=profile.cpu,
+            is_container=profile.is_container,
         ),
         paths,
     )
@@ -89,13 +89,13 @@ def check_sandbox(project: Project, name: str) -> None:
 
     Raises:
         ManifestError: A `sandbox:` path cannot be used, or `keep:` is set for a sandbox.
-        SandboxError: bubblewrap is missing or does not work.
+        SandboxError: bubblewrap or the OCI runtime is missing or does not work.
     """
     profile = find_profile(project, name)
     if profile is not None:
         check_paths(project, name)
-        probe.require_sandbox()
-        plan = plan_limits(profile, limit_group.list_controllers())
+        containment = containments.find_containment(is_container=profile.is_container)
+        plan = containment.plan_limits(profile)
         probe.find_limits(plan.memory, plan.processes)
 
 
@@ -104,7 +104,11 @@ def ignores_cpu(project: Project, name: str) -> bool:
     profile = find_profile(project, name)
     if profile is None or profile.cpu is None:
         return False
-    return plan_limits(profile, limit_group.list_controllers()).ignores_cpu
+    try:
+        containment = containments.find_containment(is_container=profile.is_container)
+    except SandboxError:  # `check_sandbox` explains it
+        return False
+    return containment.plan_limits(profile).ignores_cpu
 
 
 def check_paths(project: Project, name: str) -> None:
@@ -119,28 +123,39 @@ def check_paths(project: Project, name: str) -> None:
             "`keep:` has no effect in a sandbox, which ends with all its processes",
             f"remove `keep:`, or {_render_off(project)}",
         )
+    if profile.is_container and project.manifest.agents[name].mode == "stay":
+        raise _make_error(
+            project,
+            name,
+            "a person cannot use a CLI in a container, which has no terminal",
+            "write `sandbox: on`, or `mode: loop`",
+        )
     workspace = find_workspace(project, name)
     # Another agent could replace a folder above `dir:` with a link to git's hooks.
     own = (project.manifest.agents[name].dir or AgentDefaults().dir,) if workspace is None else ()
     for key, paths in (("dir", own), ("write", profile.write), ("read", profile.read)):
         for path in paths:
-            located = _locate(project, path)
-            is_own = is_inside(located, str(project.path.resolve()))
-            if project.floor is not None and not is_own:
-                words = f"`{key}: {to_one_line(path)}` of the sandbox is outside the agent's folder"
-                hint = f"remove it from `sandbox:`, or {_render_off(project)}"
-                raise _make_error(project, name, words, hint)
-            if key != "dir" and not Path(located).exists():
-                words = f"`{key}: {to_one_line(path)}` of the sandbox does not exist"
-                raise _make_error(project, name, words, "create it, or remove it from `sandbox:`")
-            if (is_own or key != "read") and os.path.realpath(located) != located:
-                words = f"`{key}: {to_one_line(path)}` of the sandbox leads through a link"
-                raise _make_error(project, name, words, f"write {os.path.realpath(located)}")
+            _check_path(project, name, key, path)
     if workspace is not None and workspace.checkout.kind == "worktree":
         git_folder = WorkingCopy(workspace.checkout.repository).common_folder
         if git_folder.name != GIT_FOLDER:
             words = f"a sandbox cannot protect the settings in {git_folder} for a work tree"
             raise _make_error(project, name, words, "use `workspace: clone`")
+
+
+def _check_path(project: Project, name: str, key: str, path: str) -> None:
+    located = _locate(project, path)
+    is_own = is_inside(located, str(project.path.resolve()))
+    if project.floor is not None and not is_own:
+        words = f"`{key}: {to_one_line(path)}` of the sandbox is outside the agent's folder"
+        hint = f"remove it from `sandbox:`, or {_render_off(project)}"
+        raise _make_error(project, name, words, hint)
+    if key != "dir" and not Path(located).exists():
+        words = f"`{key}: {to_one_line(path)}` of the sandbox does not exist"
+        raise _make_error(project, name, words, "create it, or remove it from `sandbox:`")
+    if (is_own or key != "read") and os.path.realpath(located) != located:
+        words = f"`{key}: {to_one_line(path)}` of the sandbox leads through a link"
+        raise _make_error(project, name, words, f"write {os.path.realpath(located)}")
 
 
 def _locate(project: Project, path: str) -> str:

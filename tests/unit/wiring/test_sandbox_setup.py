@@ -5,11 +5,11 @@ import pytest
 
 import worktrees
 from rekindle import config
-from rekindle.errors import SandboxError
+from rekindle.errors import ManifestError, SandboxError
 from rekindle.policy.sandbox.obstacle import SandboxObstacle
 from rekindle.policy.sandbox.profile import SandboxFloor
 from rekindle.policy.settings.consent import select_controlled
-from rekindle.system.sandbox import limit_group, probe
+from rekindle.system.sandbox import container_runtime, limit_group, probe
 from rekindle.wiring import sandbox_setup
 from rekindle.wiring.open_store import open_store
 from rekindle.wiring.starting.start_checks import find_obstacles
@@ -178,3 +178,20 @@ def test_an_agent_cannot_add_the_host_s_files_to_its_sandbox(load, more, words):
     [(found, hint)] = find_errors(msgspec.structs.replace(project, floor=FLOOR))
     assert words in found
     assert "`--sandbox off`" in hint
+
+
+def test_a_host_without_an_oci_runtime_refuses_a_container(load, monkeypatch):
+    obstacle = SandboxObstacle("no runtime here", "install it")
+    monkeypatch.setattr(container_runtime, "_works", [])
+    monkeypatch.setattr(container_runtime, "find_container_obstacle", lambda: obstacle)
+    expected = [(obstacle.words, obstacle.hint)]
+    assert find_errors(load("sandbox: container")) == expected
+    assert find_errors(load("sandbox: {container: true}")) == expected
+    assert find_errors(load("sandbox: on", "sandbox: container")) == expected
+    assert find_errors(load("sandbox: {container: false}")) == []
+
+
+def test_a_container_has_no_terminal(load):
+    with pytest.raises(ManifestError, match="has no terminal") as caught:
+        sandbox_setup.check_paths(load("sandbox: container, mode: stay"), "trades")
+    assert "`sandbox: on`" in caught.value.hint

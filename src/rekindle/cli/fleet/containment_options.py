@@ -7,7 +7,12 @@ from typing import Any
 import click
 
 from rekindle.cli.options import Number
-from rekindle.documents.manifest_sandbox import MAXIMUM_CORES, MINIMUM_CORES, SIZE_PATTERN
+from rekindle.documents.manifest_sandbox import (
+    CONTAINER,
+    MAXIMUM_CORES,
+    MINIMUM_CORES,
+    SIZE_PATTERN,
+)
 from rekindle.policy.sandbox.profile import parse_size
 from rekindle.thresholds.sandbox_limits import HOST_PROCESSES
 
@@ -30,7 +35,7 @@ class _SizeOption(click.ParamType[int]):
 _OPTIONS = (
     click.option(
         "--sandbox",
-        type=click.Choice(["on", "off"]),
+        type=click.Choice(["on", CONTAINER, "off"]),
         default="on",
         show_default=True,
         help="Sandbox for every agent on this host. An agent's own `sandbox:` can only be "

@@ -13,19 +13,18 @@ from pathlib import Path
 
 import msgspec
 
-from rekindle.documents.launches.launch_types import LAUNCH_VARIABLE
 from rekindle.documents.launches.sandbox_needs import SandboxNeeds
 from rekindle.errors import SandboxError
 from rekindle.flows.launches.launch_access import LaunchAccess
 from rekindle.flows.supervisor_ports import AgentSandbox, AgentSpec
-from rekindle.policy.sandbox import allowed_hosts, bubblewrap, mounts
-from rekindle.policy.sandbox.bubblewrap import SandboxCommand
+from rekindle.policy.sandbox import allowed_hosts, mounts
 from rekindle.policy.sandbox.mount_check import describe_mounts
 from rekindle.policy.sandbox.mounts import SandboxPaths, StatePaths
-from rekindle.policy.sandbox.resource_limits import LimitPlan, plan_limits
+from rekindle.policy.sandbox.sandbox_command import SandboxCommand
 from rekindle.ports import Processes, ProcessHandle
 from rekindle.system.files import durable_files
-from rekindle.system.sandbox import host_paths, limit_group, probe, sandbox_entry
+from rekindle.system.sandbox import containments, host_paths, sandbox_entry
+from rekindle.system.sandbox.containments import Containment
 from rekindle.system.sandbox.egress import EgressProxy
 
 MARKS_VARIABLE = "REKINDLE_MARKS"
@@ -65,7 +64,7 @@ def start_program(
         # With a gateway, the CLI needs no other host, not even that of its model.
         needs = SandboxNeeds() if setup else agent.harness.SANDBOX
         hosts = allowed_hosts.list_hosts(needs, environment, sandbox.profile.network)
-    probe.require_sandbox()
+    containment = containments.find_containment(is_container=sandbox.profile.is_container)
     with ExitStack() as resources:
         proxy = None
         if hosts or setup:
@@ -75,20 +74,16 @@ def start_program(
                 environment |= access.environment
             proxy = EgressProxy(Path(sandbox.paths.scratch), hosts, setup)
             resources.callback(proxy.close)
-        plan = plan_limits(sandbox.profile, limit_group.list_controllers())
         command = _enclose(
             agent,
             sandbox,
             argv,
             environment,
-            plan=plan,
+            containment=containment,
             proxy=proxy.address if proxy is not None else ("", ""),
             has_network=has_network,
+            resources=resources,
         )
-        if plan.files:
-            group = limit_group.make_limit_group(environment.get(LAUNCH_VARIABLE, ""), plan.files)
-            resources.callback(group.remove)
-            command = group.wrap(command)
         child = processes.start(
             command, prompt=prompt, environment=environment, folder=agent.folder
         )
@@ -148,9 +143,10 @@ def _enclose(
     argv: Sequence[str],
     environment: Mapping[str, str],
     *,
-    plan: LimitPlan,
+    containment: Containment,
     proxy: tuple[str, str],
     has_network: bool,
+    resources: ExitStack,
 ) -> list[str]:
     """Wrap the agent's program in a sandbox command.
 
@@ -160,7 +156,6 @@ def _enclose(
         SandboxError: The agent's folder or another writable folder is missing, or its path contains
             a link.
     """
-    program = probe.require_sandbox()
     system, links = host_paths.find_system()
     home = environment.get("HOME") or str(Path.home())
     path = environment.get("PATH", "")
@@ -194,15 +189,20 @@ def _enclose(
     description = describe_mounts(real, host_paths.read_mounts())
     command = [*entry, description, *proxy, str(allowed_hosts.PROXY_PORT), *argv]
     enclosing = SandboxCommand(
-        program=program,
+        program=containment.program,
         mounts=tuple(mounts.drop_absent(planned, present)),
         links=links,
         folder=agent.folder,
         has_network=has_network,
-        limits=probe.find_limits(plan.memory, plan.processes),
         is_terminal=agent.stays,
     )
-    return bubblewrap.render_command(enclosing, command)
+    return containment.enclose(
+        enclosing,
+        command,
+        profile=sandbox.profile,
+        environment=environment,
+        resources=resources,
+    )
 
 
 def _prepare_state(

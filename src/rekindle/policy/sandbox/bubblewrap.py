@@ -1,10 +1,9 @@
 """Render a sandbox as a bubblewrap command line."""
 
-from collections.abc import Iterable, Mapping, Sequence
-
-import msgspec
+from collections.abc import Iterable, Sequence
 
 from rekindle.policy.sandbox.mounts import Mount
+from rekindle.policy.sandbox.sandbox_command import SandboxCommand
 
 PROGRAM = "bwrap"
 _OPTIONS = {"read": "--ro-bind", "write": "--bind", "mask": "--tmpfs", "close": "--remount-ro"}
@@ -18,22 +17,6 @@ _SEPARATION = (
 _PROC = ("--proc", "/proc")
 _KERNEL_SETTINGS = ("/proc/sys", "/proc/irq", "/proc/bus", "/proc/sysrq-trigger")
 """Files that affect the whole host, and that root can write even without capabilities."""
-
-
-class SandboxCommand(msgspec.Struct, frozen=True, kw_only=True):
-    program: str
-    """Path of the bubblewrap program."""
-    mounts: tuple[Mount, ...]
-    links: Mapping[str, str] = {}
-    """System links, such as `/bin`, with their targets."""
-    folder: str
-    """Working directory."""
-    has_network: bool = False
-    """Whether the host's network is shared."""
-    limits: tuple[str, ...] = ()
-    """Command that limits the program inside the sandbox; empty if there are no limits."""
-    is_terminal: bool = False
-    """Whether a person uses the program in a terminal, whose session it must not leave."""
 
 
 def render_command(sandbox: SandboxCommand, argv: Sequence[str]) -> list[str]:

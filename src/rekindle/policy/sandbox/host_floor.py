@@ -12,10 +12,11 @@ def make_host_floor(
     memory: int | None = None,
     processes: int | None = None,
     cpu: float | None = None,
+    is_container: bool = False,
 ) -> SandboxFloor:
     """Return the limits for each agent on a host with this much memory and this many slots."""
     share = max(host_memory // slots, HOST_MEMORY_BYTES)
-    return SandboxFloor(memory or share, processes or HOST_PROCESSES, cpu)
+    return SandboxFloor(memory or share, processes or HOST_PROCESSES, cpu, is_container)
 
 
 def render_floor(floor: SandboxFloor | None) -> str:
@@ -28,4 +29,5 @@ def render_floor(floor: SandboxFloor | None) -> str:
         render_count(floor.cpu, "core") if floor.cpu else "",
     ]
     limits = ", ".join(filter(None, parts))
-    return f"sandbox on: {limits}" if limits else "sandbox on"
+    kind = "container" if floor.is_container else "on"
+    return f"sandbox {kind}: {limits}" if limits else f"sandbox {kind}"

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from rekindle.documents.manifest_sandbox import SandboxEntry
+from rekindle.documents.manifest_sandbox import CONTAINER, SandboxEntry
 
 _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
@@ -20,6 +20,8 @@ class SandboxProfile(msgspec.Struct, frozen=True):
     processes: int | None = None
     cpu: float | None = None
     """Maximum CPU time, as a number of cores; None for no limit."""
+    is_container: bool = False
+    """Whether an OCI runtime creates the sandbox, instead of bubblewrap."""
 
 
 class SandboxFloor(msgspec.Struct, frozen=True):
@@ -29,10 +31,11 @@ class SandboxFloor(msgspec.Struct, frozen=True):
     """Maximum memory in bytes; None for no limit."""
     processes: int | None = None
     cpu: float | None = None
+    is_container: bool = False
 
 
 def choose_profile(
-    *keys: SandboxEntry | bool | None, floor: SandboxFloor | None = None
+    *keys: SandboxEntry | bool | str | None, floor: SandboxFloor | None = None
 ) -> SandboxProfile | None:
     """Combine these keys into the strictest profile, or return None if none is `on`.
 
@@ -44,7 +47,7 @@ def choose_profile(
         if isinstance(key, SandboxEntry):
             entries.append(key)
         elif key:
-            entries.append(SandboxEntry())
+            entries.append(SandboxEntry(container=key == CONTAINER))
     if not entries and floor is None:
         return None
     floor = floor or SandboxFloor()
@@ -58,6 +61,7 @@ def choose_profile(
         memory=min(filter(None, sizes), default=None),
         processes=min(filter(None, counts), default=None),
         cpu=min(filter(None, cores), default=None),
+        is_container=floor.is_container or any(entry.container for entry in entries),
     )
 
 

@@ -48,5 +48,11 @@ def plan_limits(profile: SandboxProfile | SandboxFloor, controllers: Collection[
 
 def render_quota(cores: float) -> str:
     """Return the value for `cpu.max` that allows this number of cores."""
+    quota, period = find_quota(cores)
+    return f"{quota} {period}"
+
+
+def find_quota(cores: float) -> tuple[int, int]:
+    """Return the microseconds of CPU time that this number of cores is in each period."""
     period = round(CPU_PERIOD_SECONDS * _MICROSECONDS)
-    return f"{round(cores * period)} {period}"
+    return round(cores * period), period

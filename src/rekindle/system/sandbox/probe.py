@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
@@ -16,6 +17,7 @@ _APPARMOR = "kernel.apparmor_restrict_unprivileged_userns"
 _SWITCHES = {"kernel.unprivileged_userns_clone": "1", "user.max_user_namespaces": "15000"}
 """Kernel settings that forbid user namespaces if 0, each with a value that allows them."""
 _LIMITER = "prlimit"
+_ENDER = "setpriv"
 _works: set[str] = set()
 
 
@@ -40,7 +42,7 @@ def find_obstacle() -> SandboxObstacle | None:
         return explain_obstacle(HostFacts(is_linux=sys.platform == "linux", is_installed=False))
     return explain_obstacle(
         HostFacts(
-            error=_try(program),
+            error=try_command(bubblewrap.render_probe(program)),
             apparmor_restricts=_read_switch(_APPARMOR) == "1",
             namespaces_off=next(
                 (f"{name}={on}" for name, on in _SWITCHES.items() if _read_switch(name) == "0"), ""
@@ -65,12 +67,27 @@ def find_limits(memory: int | None, processes: int | None) -> tuple[str, ...]:
     return limits
 
 
-def _try(program: str) -> str:
-    """Return the error from starting an empty sandbox, or "" if it works."""
+def find_end_with_parent() -> tuple[str, ...]:
+    """Return the command that makes a container end with its runtime.
+
+    Raises:
+        SandboxError: `setpriv` is not installed.
+    """
+    program = program_search.find_executable(_ENDER)
+    if program is None:
+        raise SandboxError(
+            "`sandbox: container` needs setpriv, which is not installed",
+            hint="install util-linux, or write `sandbox: on`",
+        )
+    return (program, "--pdeathsig", "KILL", "--")
+
+
+def try_command(argv: Sequence[str]) -> str:
+    """Return the error from a command that starts an empty sandbox, or "" if it works."""
     try:
         with launch_processes.START_LOCK:
             child = subprocess.Popen(  # noqa: S603 - our own arguments, no shell
-                bubblewrap.render_probe(program),
+                list(argv),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.PIPE,

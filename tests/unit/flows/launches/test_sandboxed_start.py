@@ -7,7 +7,10 @@ import pytest
 from rekindle.documents.launches.sandbox_needs import SandboxNeeds
 from rekindle.flows.launches import sandboxed_start
 from rekindle.flows.supervisor_ports import AgentSandbox
+from rekindle.policy.sandbox import bubblewrap
 from rekindle.policy.sandbox.profile import SandboxProfile
+from rekindle.policy.sandbox.sandbox_command import SandboxCommand
+from rekindle.system.sandbox import limit_group, probe
 
 PROFILE = SandboxProfile(memory=1024, processes=5, cpu=0.5)
 
@@ -43,23 +46,34 @@ class Host:
 @pytest.fixture
 def host(monkeypatch):
     host = Host()
-    monkeypatch.setattr(sandboxed_start.probe, "require_sandbox", lambda: "bwrap")
-    monkeypatch.setattr(sandboxed_start.limit_group, "make_limit_group", host.make_limit_group)
+    monkeypatch.setattr(probe, "require_sandbox", lambda: "bwrap")
+    monkeypatch.setattr(
+        probe, "find_limits", lambda memory, processes: (f"data={memory} nproc={processes}",)
+    )
+    monkeypatch.setattr(limit_group, "make_limit_group", host.make_limit_group)
+    monkeypatch.setattr(
+        bubblewrap,
+        "render_command",
+        lambda sandbox, argv: [f"bwrap {' '.join(sandbox.limits)}", *argv],
+    )
     monkeypatch.setattr(
         sandboxed_start,
         "_enclose",
-        lambda agent, sandbox, argv, *_, plan, **__: [
-            f"bwrap data={plan.memory} nproc={plan.processes}",
-            *argv,
-        ],
+        lambda agent, sandbox, argv, environment, *, containment, resources, **_: (
+            containment.enclose(
+                SandboxCommand(program=containment.program, mounts=(), folder=agent.folder),
+                argv,
+                profile=sandbox.profile,
+                environment=environment,
+                resources=resources,
+            )
+        ),
     )
     return host
 
 
 def start(host, monkeypatch, *controllers):
-    monkeypatch.setattr(
-        sandboxed_start.limit_group, "list_controllers", lambda: frozenset(controllers)
-    )
+    monkeypatch.setattr(limit_group, "list_controllers", lambda: frozenset(controllers))
     agent = SimpleNamespace(
         sandbox=AgentSandbox(PROFILE, SimpleNamespace(marks="/marks")),
         harness=SimpleNamespace(SANDBOX=SandboxNeeds()),

@@ -3,12 +3,12 @@
 import pytest
 
 from rekindle.policy.sandbox.bubblewrap import (
-    SandboxCommand,
     render_command,
     render_limits,
     render_probe,
 )
 from rekindle.policy.sandbox.mounts import Mount
+from rekindle.policy.sandbox.sandbox_command import SandboxCommand
 
 MOUNTS = (
     Mount("read", "/usr"),

@@ -23,6 +23,7 @@ def test_the_operator_s_limits_replace_the_defaults():
     [
         (None, "sandbox off"),
         (SandboxFloor(), "sandbox on"),
+        (SandboxFloor(processes=2, is_container=True), "sandbox container: 2 processes"),
         (SandboxFloor(6 * GIBIBYTE, 1024), "sandbox on: 6G of memory, 1,024 processes"),
         (SandboxFloor(GIBIBYTE // 2, 1, 1.5), "sandbox on: 0.5G of memory, 1 process, 1.5 cores"),
     ],

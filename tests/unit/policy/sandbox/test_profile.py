@@ -26,6 +26,10 @@ from rekindle.policy.sandbox.profile import SandboxFloor, SandboxProfile, choose
         ((SandboxEntry(memory="1G"), True), SandboxProfile(memory=1 << 30)),
         ((SandboxEntry(cpu=2.0), SandboxEntry(cpu=0.5)), SandboxProfile(cpu=0.5)),
         ((SandboxEntry(cpu=2.0), True), SandboxProfile(cpu=2.0)),
+        (("container", True), SandboxProfile(is_container=True)),
+        (("container", False), SandboxProfile(is_container=True)),
+        ((SandboxEntry(container=True), True), SandboxProfile(is_container=True)),
+        ((SandboxEntry(container=False), True), SandboxProfile()),
     ],
 )
 def test_the_stricter_one_counts(keys, chosen):
