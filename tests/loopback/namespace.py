@@ -22,8 +22,10 @@ from typing import Final, Self, TypeVar
 _NEW_NETWORK: Final = 0x40000000  # CLONE_NEWNET
 _GET_FLAGS: Final = 0x8913  # SIOCGIFFLAGS
 _SET_FLAGS: Final = 0x8914  # SIOCSIFFLAGS
+_SET_ADDRESS: Final = 0x8916  # SIOCSIFADDR
 _UP: Final = 0x1  # IFF_UP
 _REQUEST: Final = struct.Struct("16sH22x")  # struct ifreq, as far as flags need it
+_ADDRESS: Final = struct.Struct("16sH2x4s8x")  # the same, for an address
 
 T = TypeVar("T")
 
@@ -48,14 +50,20 @@ class Namespace:
         """Return the command inside; nsenter replaces itself, so the pid is the command's."""
         return ["nsenter", f"--net={self.path}", "--", *argv]
 
-    def listen(self, port: int) -> socket.socket:
+    def listen(self, port: int, address: str = "127.0.0.1") -> socket.socket:
         """Open one more listening socket inside, at a port of the caller's choice."""
 
         def made() -> socket.socket:
             _enter(self._handle)
-            return socket.create_server(("127.0.0.1", port))
+            return socket.create_server((address, port))
 
         return _in_a_thread_of_its_own(made)
+
+    def add_address(self, address: str) -> None:
+        """Give `lo` one more address."""
+        family = socket.AF_INET
+        request = _ADDRESS.pack(b"lo:1", family, socket.inet_pton(family, address))
+        fcntl.ioctl(self.listener, _SET_ADDRESS, request)
 
     def cut(self) -> None:
         """Drop all packets; open connections do not notice."""
