@@ -76,6 +76,9 @@ class Relay:
 
 
 class Host:
+    patience = 60.0
+    """Seconds that a busy machine may need to start a worker, or to answer."""
+
     def __init__(
         self,
         name: str,
@@ -110,7 +113,7 @@ class Host:
         self._worker = worker = self._place.start(
             argv, env={**self._environment, **own}, cwd=self._project
         )
-        self._place.wait_for(lambda: self._has_begun(worker), 150)
+        self._place.wait_for(lambda: self._has_begun(worker), self.patience)
 
     def stop(self) -> int:
         """Ask the worker to exit, and wait for it."""
@@ -151,7 +154,7 @@ class Host:
         connect = "import socket,sys; socket.create_connection(('127.0.0.1', int(sys.argv[1])), 2)"
         assert self._place is not None
         argv = [sys.executable, "-I", "-c", connect, str(port)]
-        return self._place.start(argv, env={}, cwd=self._project).wait(30) == 0
+        return self._place.start(argv, env={}, cwd=self._project).wait(self.patience) == 0
 
     @property
     def said(self) -> str:
@@ -179,6 +182,6 @@ class Host:
         assert self._place is not None
         argv = [sys.executable, "-I", str(_INSIDE), what]
         asked = self._place.start(argv, env={}, cwd=self._project)
-        assert asked.wait(30) == 0, asked.err
+        assert asked.wait(self.patience) == 0, asked.err
         found: list[dict[str, Any]] = json.loads(asked.out)
         return found

@@ -68,6 +68,7 @@ class Attacked:
             slots=8,
             options=["--sandbox", sandbox, *limits],
         )
+        self.host.patience = 150.0
         self.kept: dict[str, RegisteredAgent] = {}
         self.seen: dict[str, str] = {}
         """What the operator sees of each agent."""
@@ -238,7 +239,7 @@ def test_an_agent_that_eats_memory_fails(attacked, sandbox):
 
 
 def test_an_agent_that_forks_without_end_fails_in_a_container(attacked):
-    """With bubblewrap, root is not limited: `test_limited_user` forks as an ordinary user."""
+    """With bubblewrap, root is not limited: `test_ordinary_user` forks as an ordinary user."""
     here = attacked["container"]
     assert 0 < here.read_result("forks") < PROCESSES
     assert here.list_exits("forks")[0] == "crash"
