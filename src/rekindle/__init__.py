@@ -6,17 +6,30 @@
     for row in home.rows():
         print(row.agent, row.state, row.reason)
 
+`rekindle.connect(fleet="HOST:PORT")` connects to a fleet without a folder.
+
 All names are loaded when they are first used, so that importing the package is fast.
 """
 
 __version__ = "0.1.0"
 __all__ = [
     "Agent",
+    "AgentSettings",
     "Budget",
+    "BulkResult",
+    "CodecSettings",
+    "DefinitionError",
+    "Fleet",
+    "FleetAgent",
+    "FleetChange",
+    "FleetRow",
+    "FleetUsage",
     "Home",
     "Operator",
+    "Permissions",
     "RekindleError",
     "Row",
+    "TlsSettings",
     "WaitTimeoutError",
     "connect",
     "run",
@@ -27,23 +40,41 @@ if TYPE_CHECKING:
     from typing import Any
 
     from rekindle.api.agent import Agent
+    from rekindle.api.fleet import Fleet
+    from rekindle.api.fleet_agent import FleetAgent
     from rekindle.api.home import Home
-    from rekindle.api.home import Home as connect  # noqa: N813 - a function to its callers
+    from rekindle.api.open_connection import connect
     from rekindle.api.operator import Operator
     from rekindle.api.run_agent import run
+    from rekindle.documents.manifest import Permissions
     from rekindle.documents.manifest_keys import Budget
     from rekindle.documents.screens.agent_row import AgentRow as Row
-    from rekindle.errors import RekindleError, WaitTimeoutError
+    from rekindle.documents.screens.fleet_row import FleetChange, FleetRow, FleetUsage
+    from rekindle.errors import DefinitionError, RekindleError, WaitTimeoutError
+    from rekindle.policy.fleet.agent_spec import AgentSettings
+    from rekindle.policy.fleet.bulk_result import BulkResult
+    from rekindle.policy.settings.fleet_settings import CodecSettings, TlsSettings
 
 _MODULES = {
     "Agent": ("api.agent", "Agent"),
+    "AgentSettings": ("policy.fleet.agent_spec", "AgentSettings"),
     "Budget": ("documents.manifest_keys", "Budget"),
+    "BulkResult": ("policy.fleet.bulk_result", "BulkResult"),
+    "CodecSettings": ("policy.settings.fleet_settings", "CodecSettings"),
+    "DefinitionError": ("errors", "DefinitionError"),
+    "Fleet": ("api.fleet", "Fleet"),
+    "FleetAgent": ("api.fleet_agent", "FleetAgent"),
+    "FleetChange": ("documents.screens.fleet_row", "FleetChange"),
+    "FleetRow": ("documents.screens.fleet_row", "FleetRow"),
+    "FleetUsage": ("documents.screens.fleet_row", "FleetUsage"),
     "Home": ("api.home", "Home"),
     "Operator": ("api.operator", "Operator"),
+    "Permissions": ("documents.manifest", "Permissions"),
     "RekindleError": ("errors", "RekindleError"),
     "Row": ("documents.screens.agent_row", "AgentRow"),
+    "TlsSettings": ("policy.settings.fleet_settings", "TlsSettings"),
     "WaitTimeoutError": ("errors", "WaitTimeoutError"),
-    "connect": ("api.home", "Home"),
+    "connect": ("api.open_connection", "connect"),
     "run": ("api.run_agent", "run"),
 }
 """The module and the name of each public object."""

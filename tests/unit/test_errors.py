@@ -25,6 +25,7 @@ CLASSES = [
 SAMPLES = [
     errors.RekindleError("a", hint="b"),
     errors.AnswerError("a-1", "is not one of the choices", ("b",)),
+    errors.DefinitionError("a", "task", "is empty", hint="b"),
     errors.UsageError("a", hint="b"),
     errors.ManifestError("a", line=3, hint="b"),
     errors.ContractError("a", hint="b"),

@@ -20,7 +20,7 @@ from rekindle.wiring.open_store import open_store
 
 if TYPE_CHECKING:
     from rekindle.fleet.commands.fleet_store import FleetStore
-    from rekindle.fleet.engine.agent_client import ListedAgent
+    from rekindle.fleet.engine.agent_list import ListedAgent
     from rekindle.policy.fleet.agent_registry import RegisteredAgent
 
 

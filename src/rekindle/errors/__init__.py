@@ -4,7 +4,8 @@ The exception tree, with the exit code that a command returns for each:
 
     RekindleError                     1
     ├── UsageError                    2
-    │   └── AnswerError               2
+    │   ├── AnswerError               2
+    │   └── DefinitionError           2
     ├── ManifestError                 3
     │   ├── ContractError             3
     │   ├── ManifestMissingError      3
@@ -100,6 +101,7 @@ from rekindle.errors.requests import (
     CalledByAgentError,
     CheckFailedError,
     ClosedQuestionError,
+    DefinitionError,
     MergeConflictError,
     NotFoundError,
     NotOnFleetError,
@@ -142,6 +144,7 @@ __all__ = [
     "ConfinedError",
     "ContractError",
     "CredentialsError",
+    "DefinitionError",
     "DocumentError",
     "EngineError",
     "FencedError",

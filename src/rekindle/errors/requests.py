@@ -26,6 +26,14 @@ class AnswerError(UsageError):
         )
 
 
+class DefinitionError(UsageError):
+    """Raised when a program defines an agent with a value that is not valid."""
+
+    def __init__(self, agent: str, field: str, reason: str, *, hint: str) -> None:
+        super().__init__(f"agent {agent}: {field}: {reason}", hint=hint)
+        self.agent, self.field, self.reason = agent, field, reason
+
+
 class NotFoundError(RekindleError):
     """Raised when a name does not match anything."""
 

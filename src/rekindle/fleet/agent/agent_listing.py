@@ -1,40 +1,120 @@
 """Show an agent in the engine's workflow list, which is not encrypted."""
 
+from datetime import datetime, timedelta
+
 from temporalio import workflow
-from temporalio.common import SearchAttributeKey
+from temporalio.common import SearchAttributeKey, SearchAttributePair, TypedSearchAttributes
 
 with workflow.unsafe.imports_passed_through():
-    from rekindle.policy.fleet.agent_registry import RegisteredAgent
+    import msgspec
+
+    from rekindle.policy.fleet import agent_registry
+    from rekindle.policy.fleet.agent_registry import AgentDefinition, RegisteredAgent
+    from rekindle.policy.operator.questions import list_open_questions
+    from rekindle.thresholds.control_limits import FLEET_LISTING_SECONDS
 
 STATE_ATTRIBUTE = SearchAttributeKey.for_keyword("RekindleState")
 HOST_ATTRIBUTE = SearchAttributeKey.for_keyword("RekindleHost")
 POOL_ATTRIBUTE = SearchAttributeKey.for_keyword("RekindlePool")
 CYCLE_ATTRIBUTE = SearchAttributeKey.for_int("RekindleCycle")
+TEAM_ATTRIBUTE = SearchAttributeKey.for_keyword("RekindleTeam")
+ASKS_ATTRIBUTE = SearchAttributeKey.for_bool("RekindleAsks")
+CHANGED_ATTRIBUTE = SearchAttributeKey.for_datetime("RekindleChanged")
+DEFINITION_ATTRIBUTE = SearchAttributeKey.for_keyword("RekindleDefinition")
+USD_ATTRIBUTE = SearchAttributeKey.for_float("RekindleUsd")
+TOKENS_ATTRIBUTE = SearchAttributeKey.for_int("RekindleTokens")
 REASON_MEMO = "rekindle_reason"
 """Memo key for the reason, as STATE:WHY. Valid only while RekindleState has the same state."""
+EMPTY = "-"
+"""Value of an attribute without a name, which a query can ask for."""
+_USAGE = timedelta(seconds=FLEET_LISTING_SECONDS)
+
+
+class _Standing(msgspec.Struct, frozen=True):
+    """The facts about an agent that are shown as soon as they change."""
+
+    state: str
+    host: str
+    pool: str
+    team: str
+    definition: str
+    asks: bool
+
+
+class _Usage(msgspec.Struct, frozen=True):
+    """The figures of an agent, which are shown with other changes, or after a while."""
+
+    cycle: int
+    usd: float
+    tokens: int
+
+
+def make_first_attributes(definition: AgentDefinition) -> TypedSearchAttributes:
+    """Return the attributes of a new agent, which the list shows before any worker decides."""
+    return TypedSearchAttributes(
+        [
+            SearchAttributePair(STATE_ATTRIBUTE, "new"),
+            SearchAttributePair(POOL_ATTRIBUTE, definition.pool),
+            SearchAttributePair(TEAM_ATTRIBUTE, definition.team or EMPTY),
+            SearchAttributePair(DEFINITION_ATTRIBUTE, agent_registry.hash_definition(definition)),
+        ]
+    )
 
 
 class AgentListing:
     """One agent's attributes in the engine's list."""
 
     def __init__(self) -> None:
-        self._shown: tuple[str, str, str] = ("", "", "")
+        self._standing: _Standing | None = None
+        self._usage = _Usage(0, 0.0, 0)
+        self._shown_at: datetime | None = None
         self._shown_reason = ""
+        self._hashed: tuple[AgentDefinition, str] | None = None
 
     def show(self, registered: RegisteredAgent, state: str, host: str) -> None:
         """Update the search attributes, which are not encrypted and contain no agent text."""
-        pool = registered.definition.pool
-        if (state, host, pool) == self._shown:
+        self._show(registered, state, host or EMPTY)
+
+    def refresh(self, registered: RegisteredAgent) -> None:
+        """Show a new question or definition at once, and new figures if the shown ones are old."""
+        if self._standing is not None:
+            self._show(registered, self._standing.state, self._standing.host)
+
+    def _show(self, registered: RegisteredAgent, state: str, host: str) -> None:
+        now, definition = workflow.now(), registered.definition
+        standing = _Standing(
+            state,
+            host,
+            definition.pool,
+            definition.team or EMPTY,
+            self._hash_definition(definition),
+            bool(list_open_questions(registered.projection, now)),
+        )
+        spent = agent_registry.sum_spending(registered)
+        usage = _Usage(registered.projection.cycle, round(spent.usd, 4), spent.tokens)
+        is_old = self._shown_at is not None and now - self._shown_at >= _USAGE
+        if standing == self._standing and not (is_old and usage != self._usage):
             return
-        self._shown = (state, host, pool)
+        self._standing, self._usage, self._shown_at = standing, usage, now
         workflow.upsert_search_attributes(
             [
-                STATE_ATTRIBUTE.value_set(state),
-                HOST_ATTRIBUTE.value_set(host or "-"),
-                POOL_ATTRIBUTE.value_set(pool),
-                CYCLE_ATTRIBUTE.value_set(registered.projection.cycle),
+                STATE_ATTRIBUTE.value_set(standing.state),
+                HOST_ATTRIBUTE.value_set(standing.host),
+                POOL_ATTRIBUTE.value_set(standing.pool),
+                CYCLE_ATTRIBUTE.value_set(usage.cycle),
+                TEAM_ATTRIBUTE.value_set(standing.team),
+                ASKS_ATTRIBUTE.value_set(standing.asks),
+                CHANGED_ATTRIBUTE.value_set(now),
+                DEFINITION_ATTRIBUTE.value_set(standing.definition),
+                USD_ATTRIBUTE.value_set(usage.usd),
+                TOKENS_ATTRIBUTE.value_set(usage.tokens),
             ]
         )
+
+    def _hash_definition(self, definition: AgentDefinition) -> str:
+        if self._hashed is None or self._hashed[0] is not definition:
+            self._hashed = definition, agent_registry.hash_definition(definition)
+        return self._hashed[1]
 
     def show_reason(self, registered: RegisteredAgent, state: str) -> None:
         """Show in the engine's list why a run finished or paused, without any agent text."""

@@ -117,6 +117,7 @@ class AgentWorkflow(HostLeases):
     @workflow.update
     def commit(self, request: CommitRequest) -> CommitResult:
         self._registered, answer = agent_registry.commit_events(self._registered, request)
+        self._listing.refresh(self._registered)
         return answer
 
     @commit.validator
@@ -146,7 +147,14 @@ class AgentWorkflow(HostLeases):
             host = self._registered.host if self._registered.lease is not None else ""
             self._registered = msgspec.structs.replace(self._registered, host=host)
         self._registered = msgspec.structs.replace(self._registered, definition=definition)
+        self._listing.refresh(self._registered)
         self._messages += 1
+
+    @define.validator
+    def _may_define(self, definition: AgentDefinition) -> None:
+        if self._registered.definition.worker is not None and definition.worker is None:
+            why = f"agent {self._registered.agent} works for a pipeline run"
+            raise ApplicationError(why, type=UNFIT, non_retryable=True)
 
     @workflow.update
     def remove(self) -> None:

@@ -14,7 +14,8 @@ from rekindle.documents.events import AnyEvent, Event
 from rekindle.errors import EngineError, OwnershipError, RekindleError, UsageError
 from rekindle.fleet.commands.define_agent import define_agent, publish_workspace
 from rekindle.fleet.engine import deployments, queue_pollers, run_schedules
-from rekindle.fleet.engine.agent_client import AgentClient, ListedAgent
+from rekindle.fleet.engine.agent_client import AgentClient
+from rekindle.fleet.engine.agent_list import ListedAgent
 from rekindle.fleet.engine.connect import connect
 from rekindle.fleet.teams.refused_offers import explain_refused_offer
 from rekindle.policy.fleet import agent_registry

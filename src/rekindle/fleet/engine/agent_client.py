@@ -1,11 +1,10 @@
 """Client for a fleet's agents: start and read them, and send them commands."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import TypeVar
 
-import msgspec
 from temporalio.client import (
     Client,
     WorkflowExecutionStatus,
@@ -16,23 +15,25 @@ from temporalio.client import (
     WorkflowUpdateFailedError,
     WorkflowUpdateRPCTimeoutOrCancelledError,
 )
-from temporalio.common import QueryRejectCondition, WorkflowIDConflictPolicy
+from temporalio.common import (
+    QueryRejectCondition,
+    TypedSearchAttributes,
+    WorkflowIDConflictPolicy,
+)
 from temporalio.exceptions import ApplicationError, WorkflowAlreadyStartedError
 from temporalio.service import RPCError, RPCStatusCode
 
 from rekindle.documents import events
 from rekindle.documents.events import AnyEvent, Event
-from rekindle.errors import EngineError, NotOnFleetError, OwnershipError, RekindleError
-from rekindle.fleet.agent.agent_listing import (
-    CYCLE_ATTRIBUTE,
-    HOST_ATTRIBUTE,
-    POOL_ATTRIBUTE,
-    REASON_MEMO,
-    STATE_ATTRIBUTE,
-)
+from rekindle.errors import EngineError, NotOnFleetError, OwnershipError
 from rekindle.fleet.agent.host_orders import DECISION_QUEUE
 from rekindle.fleet.agent.workflow import AgentWorkflow
-from rekindle.fleet.engine.stuck_workflows import read_build, read_problem
+from rekindle.fleet.engine.agent_list import (
+    AgentFilter,
+    ListedAgent,
+    list_agents,
+    render_filter,
+)
 from rekindle.fleet.engine.update_errors import is_overlooked
 from rekindle.policy.fleet import agent_registry
 from rekindle.policy.fleet.agent_registry import AgentDefinition, RegisteredAgent
@@ -48,30 +49,13 @@ from rekindle.thresholds.fleet_limits import FLEET_TRIES
 _MOST = timedelta(seconds=FLEET_RPC_SECONDS)
 _CONTINUED = WorkflowExecutionStatus.CONTINUED_AS_NEW
 _ANSWER = timedelta(seconds=FLEET_ANSWER_SECONDS)
-ALL_AGENTS = 'WorkflowType="Agent" AND ExecutionStatus="Running"'
-"""Query that selects all agents in the engine's list of workflows."""
 T = TypeVar("T")
 
 
-class ListedAgent(msgspec.Struct, frozen=True):
-    """Entry for an agent in the engine's list. It is not encrypted and contains no agent text."""
-
-    agent: str
-    state: str
-    host: str
-    pool: str
-    cycle: int
-    why: str = ""
-    """Why the run ended or is paused; empty if the list does not contain a reason."""
-    build: str = ""
-    """Build of Rekindle that decides for the agent; empty before its first decision."""
-    problem: str = ""
-    """Why no worker can decide for the agent; empty if one can."""
-
-
 class AgentClient:
-    def __init__(self, client: Client) -> None:
-        self.client = client
+    def __init__(self, client: Client, patience: timedelta = _MOST) -> None:
+        """Use a client. An agent's workflow may take `patience` to answer a command."""
+        self.client, self._patience = client, patience
 
     async def is_there(self, agent: str) -> bool:
         """Return whether the agent is on the fleet. This needs the engine, but no worker."""
@@ -92,11 +76,13 @@ class AgentClient:
         documents: Mapping[str, str] | None = None,
         new_events: Sequence[AnyEvent] = (),
         generation: int = 0,
+        attributes: TypedSearchAttributes = TypedSearchAttributes.empty,
     ) -> None:
         """Register an agent on the fleet, starting from `projection` and `new_events`.
 
-        No worker has to be running. Lease numbers start above both the projection's generation and
-        `generation`, so that a lease from an earlier registration never becomes valid again.
+        No worker has to be running. The engine must know the search `attributes`. Lease numbers
+        start above both the projection's generation and `generation`, so that a lease from an
+        earlier registration never becomes valid again.
 
         Raises:
             OwnershipError: The agent is already on the fleet; nothing was changed.
@@ -123,7 +109,8 @@ class AgentClient:
                 # A frozen worker must not make the agent wait.
                 task_timeout=timedelta(seconds=FLEET_TASK_SECONDS),
                 id_conflict_policy=WorkflowIDConflictPolicy.FAIL,
-                rpc_timeout=_MOST,
+                search_attributes=attributes,
+                rpc_timeout=self._patience,
             )
         except WorkflowAlreadyStartedError as there:
             raise OwnershipError(
@@ -163,19 +150,33 @@ class AgentClient:
         lines = [events.render(record).decode() for record in records]
         handle = self._get_handle(agent)
         return await self._send_update(
-            agent, lambda: handle.execute_update(AgentWorkflow.say, lines, rpc_timeout=_MOST)
+            agent,
+            lambda: handle.execute_update(AgentWorkflow.say, lines, rpc_timeout=self._patience),
         )
 
     async def define(self, agent: str, definition: AgentDefinition) -> None:
         handle = self._get_handle(agent)
         await self._send_update(
             agent,
-            lambda: handle.execute_update(AgentWorkflow.define, definition, rpc_timeout=_MOST),
+            lambda: handle.execute_update(
+                AgentWorkflow.define, definition, rpc_timeout=self._patience
+            ),
         )
 
     async def ask_for_brief(self, agent: str) -> None:
         with self._translate_errors(agent):
             await self._get_handle(agent).signal(AgentWorkflow.brief_due, rpc_timeout=_MOST)
+
+    async def discard(self, agent: str) -> None:
+        """Remove an agent from the fleet, without its state.
+
+        Raises:
+            NotOnFleetError: The agent is not on the fleet.
+        """
+        handle = self._get_handle(agent)
+        await self._send_update(
+            agent, lambda: handle.execute_update(AgentWorkflow.remove, rpc_timeout=self._patience)
+        )
 
     async def remove(self, agent: str) -> RegisteredAgent:
         """Remove an agent from the fleet, and return its state.
@@ -186,33 +187,17 @@ class AgentClient:
         handle = self._get_handle(agent)
         if await self.is_there(agent):
             await self._send_update(
-                agent, lambda: handle.execute_update(AgentWorkflow.remove, rpc_timeout=_MOST)
+                agent,
+                lambda: handle.execute_update(AgentWorkflow.remove, rpc_timeout=self._patience),
             )
         with self._translate_errors(agent):
             return await handle.result()
 
     async def listed(self, only: Sequence[str] = ()) -> AsyncIterator[ListedAgent]:
         """Yield all agents, or `only` the named ones. The list may be a second out of date."""
-        query = ALL_AGENTS
-        if only:
-            ids = ", ".join(f'"{self.workflow(agent)}"' for agent in only)
-            query += f" AND WorkflowId IN ({ids})"
-        async for listed in self.client.list_workflows(query):
-            attributes = listed.typed_search_attributes
-            state: str = attributes.get(STATE_ATTRIBUTE, "new")
-            reason = ""
-            with suppress(RekindleError):  # listing must not require every agent's key
-                reason = await listed.memo_value(REASON_MEMO, "", type_hint=str)
-            yield ListedAgent(
-                agent=listed.id.removeprefix(f"{self.client.namespace}/"),
-                state=state,
-                host=attributes.get(HOST_ATTRIBUTE, "-"),
-                pool=attributes.get(POOL_ATTRIBUTE, "-"),
-                cycle=attributes.get(CYCLE_ATTRIBUTE, 0),
-                why=reason.removeprefix(f"{state}:") if reason.startswith(f"{state}:") else "",
-                build=read_build(listed),
-                problem=read_problem(listed),
-            )
+        query = render_filter(self.client, AgentFilter(names=only))
+        async for listed in list_agents(self.client, query):
+            yield listed
 
     def workflow(self, agent: str) -> str:
         return f"{self.client.namespace}/{agent}"

@@ -19,6 +19,12 @@ SEARCH_ATTRIBUTES = {
     "RekindleHost": "Keyword",
     "RekindlePool": "Keyword",
     "RekindleCycle": "Int",
+    "RekindleTeam": "Keyword",
+    "RekindleAsks": "Bool",
+    "RekindleChanged": "Datetime",
+    "RekindleDefinition": "Keyword",
+    "RekindleUsd": "Double",
+    "RekindleTokens": "Int",
 }
 """Search attributes for agents in the engine. They contain only names and numbers, because they are
 not encrypted.

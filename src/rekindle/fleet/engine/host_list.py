@@ -11,7 +11,7 @@ from rekindle.errors import EngineError
 from rekindle.fleet.agent.agent_listing import STATE_ATTRIBUTE
 from rekindle.fleet.agent.host_orders import make_host_workflow
 from rekindle.fleet.agent.host_workflow import HostWorkflow
-from rekindle.fleet.engine.agent_client import ALL_AGENTS
+from rekindle.fleet.engine.agent_list import ALL_AGENTS
 from rekindle.fleet.engine.host_reports import find_attend_order, read_report
 from rekindle.policy.settings.runtime_settings import FLEET_RPC_SECONDS
 

@@ -7,7 +7,7 @@ from datetime import timedelta
 from temporalio.client import Client
 from temporalio.service import RPCError
 
-from rekindle.fleet.engine.agent_client import ALL_AGENTS
+from rekindle.fleet.engine.agent_list import ALL_AGENTS
 from rekindle.thresholds.fleet_limits import FLEET_GLANCE_SECONDS, FLEET_SIZE_SECONDS
 
 _GLANCE = timedelta(seconds=FLEET_GLANCE_SECONDS)

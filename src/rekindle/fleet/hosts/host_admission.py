@@ -21,7 +21,7 @@ from temporalio.client import Client
 from temporalio.service import RPCError
 
 from rekindle.errors import CodecKeyError, EngineError, PlainTextError
-from rekindle.fleet.engine.agent_client import ALL_AGENTS
+from rekindle.fleet.engine.agent_list import ALL_AGENTS
 from rekindle.fleet.engine.dev_server import SEARCH_ATTRIBUTES
 from rekindle.fleet.engine.payload_codec import EncryptingCodec, find_key_id
 from rekindle.policy.settings.runtime_settings import FLEET_ADMISSION_AGENTS, FLEET_RPC_SECONDS

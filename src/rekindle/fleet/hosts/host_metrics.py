@@ -18,7 +18,7 @@ from rekindle.documents.screens import metric_names as names
 from rekindle.documents.screens.metric_names import Metric
 from rekindle.documents.screens.metrics_text import AgentCounts
 from rekindle.errors import RekindleError
-from rekindle.fleet.engine.agent_client import ALL_AGENTS
+from rekindle.fleet.engine.agent_list import ALL_AGENTS
 from rekindle.fleet.hosts.host_folder import HostFolder
 from rekindle.fleet.hosts.host_messages import EngineAnswer
 from rekindle.policy.fleet.agent_leases import OpenLease

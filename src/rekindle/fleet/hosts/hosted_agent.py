@@ -137,6 +137,7 @@ class HostedAgent:
             host=self._place.host,
             mirrors=self._place.mirrors,
             queue=self._queue,
+            base=self.definition.branch,
             search=SecretSearch(
                 tuple(self.project.manifest.redact.allow),
                 tuple(str(PurePosixPath(self.definition.within) / file) for file in files),

@@ -10,6 +10,7 @@ disk.
 
 from collections.abc import Iterable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from rekindle.documents.commits import work_commit as document
@@ -49,12 +50,14 @@ class WorkBranch:
         mirrors: Path | None = None,
         queue: PushQueue | None = None,
         search: SecretSearch | None = None,
+        base: str = "",
     ) -> None:
         """Use the host's folder of mirrors, or one next to the agent's folder.
 
         With a queue, the host's agents push together. With a search, work that contains a key is
-        not pushed.
+        not pushed. A new agent starts from the branch `base`, or else from the default branch.
         """
+        self._base = base
         self._search = search
         self._folder = folder
         self._agent = agent
@@ -86,8 +89,8 @@ class WorkBranch:
     def bring(self, pushed: PushedWork | None) -> PushedWork:
         """Restore the pushed work in the folder, then claim the branch for this generation.
 
-        If `pushed` is None, the agent is new on the fleet and starts from the remote's default
-        branch. If the process is killed at any point, a second call completes the work.
+        If `pushed` is None, the agent is new on the fleet and starts from its base branch. If the
+        process is killed at any point, a second call completes the work.
         """
         try:
             return self._bring(pushed)
@@ -97,7 +100,7 @@ class WorkBranch:
         return self._bring(pushed)
 
     def _bring(self, pushed: PushedWork | None) -> PushedWork:
-        look = self._remote.look if pushed else self._remote.look_up_default
+        look = self._remote.look if pushed else partial(self._remote.look_up_base, self._base)
         remote = look()
         copy = self._make_copy(remote)
         for attempt in range(WORKSPACE_TRIES):
@@ -218,7 +221,7 @@ class WorkBranch:
         self._mirror.clone(self._folder, remote)
         copy = WorkingCopy(self._folder)
         copy.sweep()
-        refs = {remote.work: document.make_work_ref(self._agent), remote.head: "HEAD"}
+        refs = {remote.work: document.make_work_ref(self._agent), remote.head: remote.ref}
         self._mirror.restore(copy, *(ref for oid, ref in refs.items() if oid))
         return copy
 
@@ -278,8 +281,7 @@ class WorkBranch:
     def _fetch_missing(self, copy: WorkingCopy, remote: RemoteState) -> None:
         """Fetch the remote's commits that are missing here."""
         self._mirror.supply(copy, remote.head)
-        default = f"refs/heads/{remote.branch}" if remote.branch else "HEAD"
-        refs = {remote.work: document.make_work_ref(self._agent), remote.head: default}
+        refs = {remote.work: document.make_work_ref(self._agent), remote.head: remote.ref}
         missing = [ref for oid, ref in refs.items() if oid and not copy.has(oid)]
         if missing:
             self._remote.fetch(copy, *missing)

@@ -22,6 +22,7 @@ from rekindle.formats.json_codec import hash_bytes
 from rekindle.policy.fleet.pipeline_worker import PipelineWorker
 from rekindle.policy.fleet.team_permits import AgentPermit
 from rekindle.policy.operator import answers
+from rekindle.policy.projection import open_loops
 from rekindle.policy.projection.fold import fold_events
 from rekindle.policy.projection.hook_reports import keep_newest_reports
 from rekindle.policy.projection.projection import Projection, prune_projection
@@ -80,6 +81,15 @@ class AgentDefinition(msgspec.Struct, frozen=True, kw_only=True):
     """Pipeline run that the agent works for; None if there is none."""
     team: str = ""
     """Team that the agent belongs to; empty if it belongs to none."""
+    branch: str = ""
+    """Branch of the remote from which a new agent starts; empty for the default branch."""
+
+
+class SpentTotal(msgspec.Struct, frozen=True):
+    """Spending of several runs."""
+
+    usd: float = 0.0
+    tokens: int = 0
 
 
 class RegisteredAgent(msgspec.Struct, frozen=True, kw_only=True):
@@ -106,6 +116,8 @@ class RegisteredAgent(msgspec.Struct, frozen=True, kw_only=True):
     """
     fleet_agents: int = 0
     """Number of agents on the fleet when a host last took up this one."""
+    past: SpentTotal = SpentTotal()
+    """Spending of the agent's earlier runs on this fleet."""
 
 
 class HeldLease(msgspec.Struct, frozen=True, kw_only=True):
@@ -235,8 +247,17 @@ def record_commands(agent: RegisteredAgent, lines: Sequence[str]) -> RegisteredA
             continue
         if isinstance(event, events.QuestionAnswered):
             event = answers.judge_answer(agent.projection, event, event.ts)
+        elif isinstance(event, events.DesiredSet):
+            event = _stamp_desired(agent.projection, event)
         agent = _number_events(agent, [events.render(event).decode()], agent.generation)[0]
     return agent
+
+
+def _stamp_desired(projection: Projection, event: events.DesiredSet) -> events.DesiredSet:
+    """Return the command with a later time than the last one, if the sender's clock is behind."""
+    command = projection.run.command
+    before = [command.ts] if command else []
+    return msgspec.structs.replace(event, ts=open_loops.stamp_after(event.ts, *before))
 
 
 def _is_late_start(projection: Projection, event: events.Event) -> bool:
@@ -281,15 +302,33 @@ def _number_events(
     """Apply new events to the agent, and return it with the events as numbered log lines."""
     first = agent.projection.seq + 1
     stamped = [_stamp_event(line, first + place, generation) for place, line in enumerate(lines)]
-    projection = fold_events(agent.projection, [event for _, event in stamped])
-    needed_paths, numbered = list_needed_documents(projection), tuple(line for line, _ in stamped)
+    agent = _fold_events(agent, [event for _, event in stamped])
+    needed_paths = list_needed_documents(agent.projection)
+    numbered = tuple(line for line, _ in stamped)
     after = msgspec.structs.replace(
         agent,
-        projection=projection,
         documents={path: text for path, text in agent.documents.items() if path in needed_paths},
         tail=_select_newest_lines((*agent.tail, *numbered)),
     )
     return after, numbered
+
+
+def _fold_events(agent: RegisteredAgent, new: Sequence[AnyEvent | UnknownEvent]) -> RegisteredAgent:
+    """Apply events. When a run begins, remember what the run before it has spent."""
+    for place, event in enumerate(new):
+        if isinstance(event, events.RunStarted):
+            before = _fold_events(agent, new[:place])
+            projection = fold_events(before.projection, [event])
+            past = sum_spending(before)
+            after = msgspec.structs.replace(before, projection=projection, past=past)
+            return _fold_events(after, new[place + 1 :])
+    return msgspec.structs.replace(agent, projection=fold_events(agent.projection, new))
+
+
+def sum_spending(agent: RegisteredAgent) -> SpentTotal:
+    """Return the spending of all runs of an agent since it is on the fleet."""
+    spent = agent.projection.run.run_spending()
+    return SpentTotal(agent.past.usd + spent.usd, agent.past.tokens + spent.tokens)
 
 
 def _select_newest_lines(lines: tuple[str, ...]) -> tuple[str, ...]:

@@ -122,6 +122,14 @@ _LISTED: dict[str, tuple[AgentState, str]] = {
     "over": ("stopped", "its run is over"),
 }
 """State and reason for each status in the engine's list, used if the list gives no reason."""
+LISTED_STATES: dict[AgentState, tuple[str, ...]] = {
+    "running": ("running",),
+    "waiting": ("queued", "capped", "waiting"),
+    "needs you": ("safe", "over"),
+    "stopped": ("new", "stopped", "over"),
+    "done": ("over",),
+}
+"""Statuses in the engine's list that an agent in a state may have. The reason decides."""
 
 _LISTED_COMMANDS = {
     "over": "rekindle status {agent}",

@@ -22,6 +22,7 @@ from rekindle.thresholds import screens
 from rekindle.thresholds.bridge_limits import *  # noqa: F403 - every name there is a threshold
 from rekindle.thresholds.build_limits import *  # noqa: F403
 from rekindle.thresholds.comparison import *  # noqa: F403
+from rekindle.thresholds.control_limits import *  # noqa: F403
 from rekindle.thresholds.credential_limits import *  # noqa: F403
 from rekindle.thresholds.fleet_limits import *  # noqa: F403
 from rekindle.thresholds.hook_limits import *  # noqa: F403

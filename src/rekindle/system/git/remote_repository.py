@@ -68,6 +68,11 @@ class RemoteState(msgspec.Struct, frozen=True):
     work: str
     """Commit of the work branch; empty if the branch does not exist."""
 
+    @property
+    def ref(self) -> str:
+        """Return the ref from which a new agent starts."""
+        return f"refs/heads/{self.branch}" if self.branch else "HEAD"
+
 
 class RemoteRepository:
     def __init__(self, url: str, ref: str, queue: PushQueue | None = None) -> None:
@@ -81,8 +86,16 @@ class RemoteRepository:
         branch = to.get("HEAD", "").removeprefix("refs/heads/")
         return RemoteState(branch, at.get("HEAD", ""), at.get(self._ref, ""))
 
-    def look_up_default(self) -> RemoteState:
-        """Return the remote's state, and find the default branch even if HEAD does not exist."""
+    def look_up_base(self, branch: str = "") -> RemoteState:
+        """Return the remote's state with the branch from which a new agent starts.
+
+        Without a name, this is the default branch, which is found even if HEAD does not exist.
+
+        Raises:
+            WorkspaceError: The remote does not have this branch.
+        """
+        if branch:
+            return self._look_up_branch(branch)
         seen = self.look()
         if seen.head:
             return seen
@@ -99,6 +112,17 @@ class RemoteRepository:
         for ref in others:
             return RemoteState(ref.removeprefix("refs/heads/"), every[ref], seen.work)
         return seen
+
+    def _look_up_branch(self, branch: str) -> RemoteState:
+        ref = f"refs/heads/{branch}"
+        at, _ = self._list_refs("--refs", ref, self._ref)
+        if ref not in at:
+            raise WorkspaceError(
+                "branch",
+                f"{strip_login(self._url)} has no branch {branch!r}",
+                hint="push the branch, or define the agent with another one",
+            )
+        return RemoteState(branch, at[ref], at.get(self._ref, ""))
 
     def list_refs(self, *patterns: str) -> dict[str, str]:
         """Return the commit of each ref that matches a pattern, such as `refs/heads/a/*`."""

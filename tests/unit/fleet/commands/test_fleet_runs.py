@@ -10,7 +10,7 @@ from rekindle.documents.manifest_pipelines import Pipeline, PipelineStep
 from rekindle.documents.pipelines.pipeline_events import PipelineEnded, PipelineStarted, WorkerBegan
 from rekindle.errors import NotOnFleetError
 from rekindle.fleet.commands.fleet_runs import FleetRuns
-from rekindle.fleet.engine.agent_client import ListedAgent
+from rekindle.fleet.engine.agent_list import ListedAgent
 from rekindle.policy.fleet.agent_registry import AgentDefinition
 from rekindle.policy.fleet.registered_pipeline import RegisteredPipeline
 from rekindle.policy.pipelines.run_definition import RunDefinition

@@ -364,3 +364,29 @@ def test_however_hosts_come_and_go_the_log_is_one(steps):
     assert [one.seq for one in found] == list(range(1, len(found) + 1))
     assert [one.gen for one in found] == sorted(one.gen for one in found)
     assert fold_events(Projection(agent="trades"), found) == kept.projection
+
+
+def spend(tokens: int, usd: float) -> events.SpendRecorded:
+    return events.SpendRecorded(ts=NOW, launch="l", tokens=tokens, usd=usd)
+
+
+def test_the_spending_of_all_runs_is_added_up():
+    """A run that starts in the middle of a commit counts from there."""
+    kept = agent_registry.append_events(new(), events.RunStarted(ts=NOW), spend(10, 1.0))
+    assert agent_registry.sum_spending(kept) == agent_registry.SpentTotal(1.0, 10)
+    kept = agent_registry.append_events(
+        kept, spend(20, 2.0), events.RunStarted(ts=NOW), spend(5, 0.5), spend(6, 0.75)
+    )
+    assert kept.projection.run.run_spending().tokens == 6
+    assert agent_registry.sum_spending(kept) == agent_registry.SpentTotal(2.75, 26)
+    kept = agent_registry.append_events(kept, events.RunStarted(ts=NOW))
+    assert agent_registry.sum_spending(kept) == agent_registry.SpentTotal(2.75, 26)
+
+
+def test_a_command_counts_although_the_clock_of_its_sender_is_behind():
+    kept = agent_registry.record_commands(
+        new(), [line(events.DesiredSet(ts=NOW, desired="running"))]
+    )
+    late = events.DesiredSet(ts=NOW - timedelta(hours=1), desired="stopped")
+    kept = agent_registry.record_commands(kept, [line(late)])
+    assert kept.projection.run.desired == "stopped"

@@ -1,0 +1,209 @@
+"""A fleet without a project folder, as programs use it to control thousands of agents."""
+
+import os
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Self
+
+from rekindle.api.fleet_agent import FleetAgent
+from rekindle.api.operator import Operator
+from rekindle.documents.events import QuestionAsked
+from rekindle.documents.screens.agent_row import AgentState
+from rekindle.documents.screens.fleet_row import (
+    FleetChange,
+    FleetRow,
+    FleetUsage,
+    UsageKey,
+    sum_usage,
+)
+from rekindle.fleet.commands.fleet_control import FleetControl
+from rekindle.fleet.commands.fleet_watch import FleetWatch
+from rekindle.fleet.engine.agent_list import AgentFilter
+from rekindle.fleet.engine.connect import connect
+from rekindle.fleet.engine.engine_thread import EngineThread
+from rekindle.formats.validation import Duration
+from rekindle.formats.yaml_lines import MarkedData
+from rekindle.policy.fleet.agent_spec import AgentSettings
+from rekindle.policy.fleet.bulk_result import BulkResult
+from rekindle.policy.fleet.connection_check import require_valid_fleet
+from rekindle.policy.settings.runtime_settings import AgentDefaults, FleetSettings
+from rekindle.thresholds.control_limits import FLEET_WATCH_SECONDS
+from rekindle.wiring.access.operator_check import refuse_any_agent
+
+_SOURCE = "rekindle.connect"
+
+
+def open_fleet(address: str, operator: Operator, settings: Mapping[str, object]) -> "Fleet":
+    """Check the settings of a connection, and connect.
+
+    Raises:
+        ManifestError: A setting is not valid.
+        EngineError: The engine could not be reached, or refused the connection.
+    """
+    known: dict[str, Any] = {key: value for key, value in settings.items() if value is not None}
+    if "heartbeat_timeout" in known:
+        known["heartbeat_timeout"] = Duration(known["heartbeat_timeout"])
+    chosen = FleetSettings(address=address, **known)
+    require_valid_fleet(chosen, MarkedData({}, {}, _SOURCE))
+    thread = EngineThread(address)
+    try:
+        client = thread.wait_for(connect(chosen, Path.cwd(), os.environ))
+    except BaseException:
+        thread.close()
+        raise
+    control = FleetControl(client, chosen, by=operator.by, origin=operator.origin)
+    return Fleet(control, thread)
+
+
+class Fleet:
+    """The agents of a fleet, which a program defines, runs and watches.
+
+    A program that connects is an operator: what it defines and commands is accepted, without a
+    question to a person. An agent's own program is refused. All methods can be called from several
+    threads. Close the connection after use, or use it in a `with` statement.
+
+    Methods that take names accept one name or many. For one name, they raise its error. For many,
+    they never raise for a single agent: the result tells which agents failed, and why.
+    """
+
+    def __init__(self, control: FleetControl, thread: EngineThread) -> None:
+        self._control, self._thread = control, thread
+        self._is_operator = False
+
+    def close(self) -> None:
+        """Close the connection. The agents continue."""
+        self._thread.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def define(self, spec: AgentSettings) -> bool:
+        """Define one agent without starting it, and return whether this changed something.
+
+        An agent that is on the fleet gets the new definition for its next cycle.
+
+        Raises:
+            DefinitionError: A field of the spec is not valid.
+            EngineError: The engine or its workers do not answer, or refuse the agent.
+        """
+        result = self.define_all([spec])
+        result.require()
+        return bool(result.done)
+
+    def define_all(self, specs: Iterable[AgentSettings]) -> BulkResult:
+        """Define many agents without starting them.
+
+        Agents that are defined in the same way need no request, so a program can define all of its
+        agents again. No worker has to be running for new agents.
+        """
+        self._require_operator("define")
+        return self._thread.wait_for(self._control.define(specs))
+
+    def run(
+        self, names: str | Iterable[str], *, cycles: int = AgentDefaults().cycles
+    ) -> BulkResult:
+        """Start agents, each for up to this many cycles; 0 for no limit.
+
+        Raises:
+            NotOnFleetError: The only agent is not defined.
+        """
+        self._require_operator("run")
+        return self._finish(names, self._control.run(_list_names(names), cycles))
+
+    def stop(self, names: str | Iterable[str]) -> BulkResult:
+        """Record that agents are to stop, and keep them stopped. Their hosts end the sessions.
+
+        Raises:
+            NotOnFleetError: The only agent is not defined.
+        """
+        self._require_operator("stop")
+        return self._finish(names, self._control.stop(_list_names(names)))
+
+    def answer(self, names: str | Iterable[str], words: str, *, question: str = "") -> BulkResult:
+        """Answer the question that each agent is waiting for, or the named one.
+
+        If an agent has no open question, send the words to its next cycle.
+
+        Raises:
+            AnswerError: The question of the only agent does not offer this answer.
+            ClosedQuestionError: It is closed.
+            UnknownQuestionError: There is no such question.
+        """
+        self._require_operator("answer")
+        return self._finish(names, self._control.answer(_list_names(names), words, question))
+
+    def remove(self, names: str | Iterable[str]) -> BulkResult:
+        """Remove agents from the fleet. Their work stays on the git remote."""
+        self._require_operator("remove")
+        return self._finish(names, self._control.remove(_list_names(names)))
+
+    def agent(self, name: str) -> FleetAgent:
+        """Return a handle to read one agent. This reads nothing."""
+        return FleetAgent(self._control.agents, self._thread, name)
+
+    def rows(
+        self,
+        *,
+        team: str | None = None,
+        state: AgentState | None = None,
+        pool: str = "",
+        host: str = "",
+        asks: bool = False,
+    ) -> list[FleetRow]:
+        """Return all agents, or those that match, by name.
+
+        The engine selects them, with one request per 1,000 agents. Its list may be a second behind.
+        """
+        only = AgentFilter(team=team, state=state, pool=pool, host=host, asks=asks)
+        return self._thread.wait_for(self._control.rows(only))
+
+    def questions(self, *, team: str | None = None) -> list[QuestionAsked]:
+        """Return the open questions of all agents, oldest first. Only agents that ask are read."""
+        return self._thread.wait_for(self._control.questions(AgentFilter(team=team)))
+
+    def usage(self, *, by: UsageKey = "team") -> list[FleetUsage]:
+        """Return how many agents of each team, pool or host run and wait, and what they spent.
+
+        The figures are those of `rows`.
+        """
+        return sum_usage(self.rows(), by)
+
+    def watch(self, *, after: str = "", team: str | None = None) -> Iterator[FleetChange]:
+        """Yield changes of agents forever: new states, questions and ends.
+
+        Without `after`, the first changes are all agents as they are now. With the cursor of a
+        change, continue after it: nothing is missed, and changes of the last half minute may come
+        again. There is one request per second, for any number of agents.
+        """
+        for changes in self.polls(after=after, team=team):
+            yield from changes
+            time.sleep(FLEET_WATCH_SECONDS)
+
+    def polls(self, *, after: str = "", team: str | None = None) -> Iterator[list[FleetChange]]:
+        """Yield the changes since the previous step, for a program with a loop of its own.
+
+        Each step is one request, without a pause.
+        """
+        watch = FleetWatch(self._control.client, after, team)
+        while True:
+            yield self._thread.wait_for(watch.poll())
+
+    def _finish(self, names: str | Iterable[str], operation: Any) -> BulkResult:
+        result: BulkResult = self._thread.wait_for(operation)
+        if isinstance(names, str):
+            result.require()
+        return result
+
+    def _require_operator(self, action: str) -> None:
+        """Refuse the action if an agent runs this program."""
+        if not self._is_operator:
+            refuse_any_agent(f"rekindle.Fleet.{action}")
+            self._is_operator = True
+
+
+def _list_names(names: str | Iterable[str]) -> list[str]:
+    return [names] if isinstance(names, str) else list(names)

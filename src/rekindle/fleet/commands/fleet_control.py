@@ -1,0 +1,218 @@
+"""Define and command many agents of a fleet over one connection."""
+
+from collections.abc import Iterable, Sequence
+from datetime import timedelta
+from functools import partial
+
+import msgspec
+from temporalio.client import Client
+from temporalio.common import TypedSearchAttributes
+from temporalio.service import RPCError
+
+from rekindle.documents.events import Event, PersonAnswered, QuestionAnswered, QuestionAsked
+from rekindle.documents.screens.fleet_row import FleetRow
+from rekindle.errors import (
+    ClosedQuestionError,
+    DefinitionError,
+    NotOnFleetError,
+    OwnershipError,
+    RekindleError,
+    UnknownQuestionError,
+)
+from rekindle.fleet.agent.agent_listing import make_first_attributes
+from rekindle.fleet.engine import run_schedules
+from rekindle.fleet.engine.agent_client import AgentClient
+from rekindle.fleet.engine.agent_list import (
+    AgentFilter,
+    list_agents,
+    make_fleet_row,
+    render_filter,
+)
+from rekindle.fleet.engine.bulk_calls import call_each
+from rekindle.fleet.hosts.host_admission import find_missing_attributes
+from rekindle.formats.identifiers import strip_invisible
+from rekindle.policy.fleet import agent_registry
+from rekindle.policy.fleet.agent_registry import AgentDefinition, RegisteredAgent
+from rekindle.policy.fleet.agent_spec import AgentSettings, make_definition
+from rekindle.policy.fleet.bulk_result import BulkResult
+from rekindle.policy.operator import answers, questions
+from rekindle.policy.operator.command_authors import sign_command
+from rekindle.policy.redact.redaction import Redaction
+from rekindle.policy.settings.runtime_settings import FLEET_STATUS_AGENTS, FleetSettings
+from rekindle.policy.supervision import run_moves
+from rekindle.policy.supervision.run_moves import RunState
+from rekindle.system import clock, host
+from rekindle.thresholds.control_limits import FLEET_BULK_SECONDS
+from rekindle.thresholds.screens import ANSWER_CHARACTERS
+
+
+class FleetControl:
+    """Sends at most one request per agent, except to change or answer an agent."""
+
+    def __init__(self, client: Client, fleet: FleetSettings, *, by: str, origin: str) -> None:
+        self.client, self._fleet, self._by, self._origin = client, fleet, by, origin
+        self.agents = AgentClient(client, timedelta(seconds=FLEET_BULK_SECONDS))
+        self._sent: dict[str, str] = {}
+        """Hash of the last definition that was sent for each agent. The list may be older."""
+        self._has_attributes: bool | None = None
+
+    async def define(self, specs: Iterable[AgentSettings]) -> BulkResult:
+        """Define agents that are new or differ from their definition on the fleet."""
+        definitions, failed = self._make_definitions(specs)
+        hashes = {
+            name: agent_registry.hash_definition(definition)
+            for name, definition in definitions.items()
+        }
+        listed = await self._list_definitions(list(definitions))
+
+        async def define_one(name: str) -> bool:
+            wanted = hashes[name]
+            if listed.get(name) == wanted == self._sent.get(name, wanted):
+                return False
+            is_changed = await self._define_one(name, definitions[name], is_there=name in listed)
+            self._sent[name] = wanted
+            return is_changed
+
+        result = await call_each(definitions, define_one)
+        return msgspec.structs.replace(result, failed=failed | dict(result.failed))
+
+    def _make_definitions(
+        self, specs: Iterable[AgentSettings]
+    ) -> tuple[dict[str, AgentDefinition], dict[str, RekindleError]]:
+        definitions: dict[str, AgentDefinition] = {}
+        failed: dict[str, RekindleError] = {}
+        for spec in specs:
+            if spec.name in definitions or spec.name in failed:
+                definitions.pop(spec.name, None)
+                hint = "give each agent its own name"
+                failed[spec.name] = DefinitionError(spec.name, "name", "is used twice", hint=hint)
+                continue
+            try:
+                definitions[spec.name] = make_definition(spec, self._fleet)
+            except DefinitionError as error:
+                failed[spec.name] = error
+        return definitions, failed
+
+    async def _list_definitions(self, names: Sequence[str]) -> dict[str, str]:
+        """Return the hash of each listed definition, with one request for many agents."""
+        if not names:
+            return {}
+        only = AgentFilter(names=names if len(names) <= FLEET_STATUS_AGENTS else ())
+        query = render_filter(self.client, only)
+        return {found.agent: found.definition async for found in list_agents(self.client, query)}
+
+    async def _define_one(self, name: str, definition: AgentDefinition, *, is_there: bool) -> bool:
+        if not is_there:
+            try:
+                attributes = await self._find_attributes(definition)
+                await self.agents.begin(name, definition, attributes=attributes)
+            except OwnershipError:
+                # The list does not show the agent yet.
+                before = (await self.agents.kept(name)).definition
+                if before == definition:
+                    return False
+            else:
+                return True
+        try:
+            await self.agents.define(name, definition)
+        except NotOnFleetError:  # the agent was just removed
+            await self.agents.begin(name, definition)
+        await run_schedules.drop_schedule(self.client, "agents", name)
+        return True
+
+    async def _find_attributes(self, definition: AgentDefinition) -> TypedSearchAttributes:
+        """Return the attributes of a new agent, if a host has created them in the namespace."""
+        if self._has_attributes is None:
+            try:
+                self._has_attributes = not await find_missing_attributes(self.client)
+            except RPCError:  # not every user may ask
+                self._has_attributes = False
+        if self._has_attributes:
+            return make_first_attributes(definition)
+        return TypedSearchAttributes.empty
+
+    async def run(self, names: Iterable[str], cycles: int) -> BulkResult:
+        desired = run_moves.make_desired_event(
+            RunState(), "running", clock.read_clock(), cycles, unbounded=False
+        )
+        return await call_each(names, partial(self._say, records=(desired,)))
+
+    async def stop(self, names: Iterable[str]) -> BulkResult:
+        desired = run_moves.make_desired_event(RunState(), "stopped", clock.read_clock())
+        return await call_each(names, partial(self._say, records=(desired,)))
+
+    async def _say(self, name: str, records: Sequence[Event]) -> bool:
+        author, redaction = host.identify_author(), Redaction()
+        signed = [sign_command(redaction.event(record), author) for record in records]
+        await self.agents.say(name, *signed)
+        return True
+
+    async def remove(self, names: Iterable[str]) -> BulkResult:
+        async def remove_one(name: str) -> bool:
+            self._sent.pop(name, None)
+            try:
+                await self.agents.discard(name)
+            except NotOnFleetError:
+                return False
+            await run_schedules.drop_schedule(self.client, "agents", name)
+            return True
+
+        return await call_each(names, remove_one)
+
+    async def answer(self, names: Iterable[str], words: str, question: str) -> BulkResult:
+        return await call_each(names, partial(self._answer, words=words, question=question))
+
+    async def _answer(self, name: str, words: str, question: str) -> bool:
+        known, now = (await self.agents.kept(name)).projection, clock.read_clock()
+        opened = questions.list_open_questions(known, now)
+        newest = questions.find_blocking_question(known, now) or (opened[-1] if opened else None)
+        asked = known.questions.get(question) if question else newest
+        words = strip_invisible(words).strip()
+        if asked is None:
+            if question:
+                raise UnknownQuestionError(question)
+            answers.require_own_words(words)
+            answers.require_length(words, ANSWER_CHARACTERS, "an answer")
+            desired = run_moves.make_desired_event(known.run, "running", now)
+            return await self._say(name, [PersonAnswered(ts=now, text=words), desired])
+        if reason := answers.explain_closed(known, asked, now):
+            raise ClosedQuestionError(asked.question, reason)
+        answer = answers.make_answer(known, asked, words, now)
+        by = self._by or host.identify_user()
+        answer = msgspec.structs.replace(
+            answer, by=by, host=host.identify_host(), origin=self._origin
+        )
+        await self._say(name, [answer])
+        return self._require_counted(answer, await self.agents.kept(name))
+
+    @staticmethod
+    def _require_counted(answer: QuestionAnswered, after: RegisteredAgent) -> bool:
+        """Raise ClosedQuestionError if another answer was first."""
+        counts = after.projection.answers.get(answer.question)
+        if counts is not None and (counts.choice, counts.ts) == (answer.choice, answer.ts):
+            return True
+        asked = after.projection.questions.get(answer.question)
+        reason = answers.explain_closed(after.projection, asked, answer.ts) if asked else "it ended"
+        raise ClosedQuestionError(answer.question, reason)
+
+    async def rows(self, only: AgentFilter) -> list[FleetRow]:
+        query = render_filter(self.client, only)
+        found = [make_fleet_row(listed) async for listed in list_agents(self.client, query)]
+        selected = (row for row in found if only.state in {None, row.state})
+        return sorted(selected, key=lambda row: row.agent)
+
+    async def questions(self, only: AgentFilter) -> list[QuestionAsked]:
+        """Return the open questions, oldest first. Only agents that ask are queried."""
+        opened: list[QuestionAsked] = []
+
+        async def read_one(name: str) -> bool:
+            try:
+                known = (await self.agents.kept(name)).projection
+            except NotOnFleetError:
+                return False
+            opened.extend(questions.list_open_questions(known, clock.read_clock()))
+            return True
+
+        rows = await self.rows(msgspec.structs.replace(only, asks=True))
+        (await call_each([row.agent for row in rows], read_one)).require()
+        return sorted(opened, key=lambda question: question.ts)

@@ -1,0 +1,109 @@
+"""Definitions from a program: what hosts get, and which field is wrong."""
+
+import pytest
+
+from rekindle.documents import manifest
+from rekindle.documents.manifest import Permissions
+from rekindle.documents.manifest_keys import Budget
+from rekindle.errors import DefinitionError
+from rekindle.policy.fleet.agent_registry import hash_definition
+from rekindle.policy.fleet.agent_spec import AgentSettings, make_definition
+from rekindle.policy.settings.runtime_settings import FleetSettings
+
+pytestmark = pytest.mark.pure
+FLEET = FleetSettings(team="blue", pool="gpu")
+SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" * 2
+
+
+def spec(**fields) -> AgentSettings:
+    return AgentSettings(
+        **{"name": "scout", "harness": "codex", "task": "Build the form."} | fields
+    )
+
+
+def test_a_host_gets_the_settings_and_texts():
+    made = make_definition(
+        spec(
+            repository="https://ann:token@example.org/shop.git",
+            branch="main",
+            folder="web/",
+            model="gpt-5",
+            permissions=Permissions(deny=["Bash"]),
+            system_prompt="Be brief.",
+            rules="No mocks.",
+            until=["make", "test"],
+            budget=Budget(usd=5),
+            env={"TOKEN": "$TOKEN"},
+            sandbox=True,
+            settings={"convergence": False},
+            manifest={"runtime": {"restart": {"max_crashes": 2}}, "notify": ["ntfys://$TOPIC"]},
+        ),
+        FLEET,
+    )
+    parsed = manifest.parse(made.manifest)
+    entry, persona = parsed.agents["scout"], parsed.personas[parsed.agents["scout"].persona]
+    assert (entry.harness, entry.until, entry.convergence) == ("codex", ["make", "test"], False)
+    assert (entry.env, entry.sandbox, entry.budget.usd) == ({"TOKEN": "$TOKEN"}, True, 5)
+    assert (persona.model, persona.permissions.deny) == ("gpt-5", ["Bash"])
+    assert made.files[entry.prompt] == "Build the form."
+    assert made.files[entry.rules] == "No mocks."
+    assert made.files[persona.system_prompt_file] == "Be brief."
+    assert (made.remote, made.branch, made.within) == (
+        "https://example.org/shop.git",
+        "main",
+        "web",
+    )
+    assert (made.team, made.pool, made.notifies) == ("blue", "gpu", True)
+    assert (made.limits.budget.usd, made.limits.runtime.restart.max_crashes) == (5, 2)
+
+
+def test_equal_specs_have_equal_definitions():
+    one, two = (make_definition(spec(env={"A": "1"}), FLEET) for _ in range(2))
+    assert hash_definition(one) == hash_definition(two)
+    other = make_definition(spec(env={"A": "2"}), FLEET)
+    assert hash_definition(other) != hash_definition(one)
+
+
+def test_an_own_team_and_pool_replace_those_of_the_connection():
+    made = make_definition(spec(team="", pool="cpu"), FLEET)
+    assert (made.team, made.pool) == ("", "cpu")
+
+
+def test_a_secret_in_a_task_is_removed():
+    assert SECRET not in make_definition(spec(task=f"Use {SECRET} there."), FLEET).files["task.md"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "field"),
+    [
+        ({"name": "A b"}, "name"),
+        ({"pool": ""}, "pool"),
+        ({"team": "A b"}, "team"),
+        ({"task": " "}, "task"),
+        ({"task": "x" * 300_000}, "task"),
+        ({"harness": "command"}, "command"),
+        ({"folder": "../other", "repository": "r"}, "folder"),
+        ({"branch": "main"}, "branch"),
+        ({"budget": Budget(usd=-1)}, "budget.usd"),
+        ({"permissions": Permissions(deny="x")}, "permissions.deny"),
+        ({"model": "a b"}, "model"),
+        ({"env": {"TOKEN": SECRET}}, "env.TOKEN"),
+        ({"sandbox": "maybe"}, "sandbox"),
+        ({"settings": {"cycles": 3}}, "settings.cycles"),
+        ({"settings": {"nothing": 3}}, "settings.nothing"),
+        ({"settings": {"handover": object()}}, "settings"),
+        ({"manifest": {"agents": {}}}, "manifest.agents"),
+        ({"manifest": {"notify": ["ntfys://topic"]}}, "manifest.notify"),
+        ({"manifest": {"personas": {"a": {"system_prompt_file": "x"}}}}, "manifest.personas.a"),
+        (
+            {"manifest": {"runtime": {"restart": {"max_crashes": "x"}}}},
+            "manifest.runtime.restart.max_crashes",
+        ),
+    ],
+)
+def test_an_error_names_the_field(fields, field):
+    with pytest.raises(DefinitionError) as refused:
+        make_definition(spec(**fields), FLEET)
+    assert refused.value.field == field
+    assert refused.value.hint
+    assert "agents.agent" not in refused.value.reason
