@@ -92,6 +92,7 @@ class Project:
         *,
         lines: int = 90,
         metrics: object = None,
+        heartbeat: str = "10s",
         **entry: object,
     ) -> None:
         self.path = folder
@@ -105,7 +106,11 @@ class Project:
             "version": 1,
             "agents": {AGENT: found},
             "runtime": {"brief": {"at": "never"}},
-            "fleet": {"address": address, "heartbeat_timeout": "10s", "metrics": metrics or {}},
+            "fleet": {
+                "address": address,
+                "heartbeat_timeout": heartbeat,
+                "metrics": metrics or {},
+            },
         }
         (folder / "rekindle.yaml").write_bytes(msgspec.yaml.encode(manifest))
         (folder / "PROMPT.md").write_text("Do the list.\n")
@@ -376,7 +381,7 @@ RecordedCycle = tuple[Sequence[Asked], AgentDefinition]
 
 async def recorded(address: str, folder: Path) -> RecordedCycle:
     """Return the requests to a workflow in a cycle of an agent that stays on its host."""
-    project = Project(folder / "project", address, cycles=RECORDED_CYCLES)
+    project = Project(folder / "project", address, heartbeat="5m", cycles=RECORDED_CYCLES)
     client = await project.connect()
     agents = AgentClient(client)
     worker = project.worker("recorded", 1)
