@@ -16,11 +16,16 @@ import uuid
 from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import msgspec
 from temporalio import activity
 from temporalio.api.history.v1 import HistoryEvent
-from temporalio.client import Client, WorkflowHandle
+from temporalio.client import (
+    Client,
+    WorkflowHandle,
+    WorkflowUpdateRPCTimeoutOrCancelledError,
+)
 from temporalio.worker import Worker
 
 from fleet.apart import Apart
@@ -236,7 +241,7 @@ class Pacing:
         known = self._known.get(name)
         saying = Saying(order.generation, known, is_last=order.generation == self._cycles[name])
         opening, *_ = (one.request for one in self._words)
-        opened = await handle.execute_update(AgentWorkflow.take_up, saying.open(self._definition))
+        opened = await _ask(handle, AgentWorkflow.take_up, saying.open(self._definition))
         assert isinstance(opening, LeaseRequest)
         assert (opened.kept is None) == (known is not None), "it continues from what it has"
         saying.known = known or opened.kept.projection
@@ -247,7 +252,7 @@ class Pacing:
         for one in [one.request for one in self._words][1:]:
             if isinstance(one, LeaseEnd):
                 await self._count()
-                await self.handle(name).execute_update(AgentWorkflow.end_lease, saying.end())
+                await _ask(self.handle(name), AgentWorkflow.end_lease, saying.end())
                 return
             await self._commit(name, saying, saying.say(one))
             if any('"launch.started"' in line for line in one.lines):
@@ -257,7 +262,7 @@ class Pacing:
         """Run a session; here it takes no time and reports nothing."""
 
     async def _commit(self, name: str, saying: "Saying", asked: CommitRequest) -> None:
-        answer = await self.handle(name).execute_update(AgentWorkflow.commit, asked, id=asked.id)
+        answer = await _ask(self.handle(name), AgentWorkflow.commit, asked)
         assert len(answer.lines) == len(asked.lines), "no other host reports anything here"
         saying.hear(answer.lines)
         self._known[name] = saying.known
@@ -437,6 +442,14 @@ def megabytes(pid: int) -> float:
     found = re.search(r"VmRSS:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
     assert found
     return int(found[1]) / 1024
+
+
+async def _ask(handle: WorkflowHandle, update: Any, request: Any) -> Any:
+    """Send an update until it is answered: on a busy machine one may take longer than a call."""
+    name = getattr(request, "id", "") or uuid.uuid4().hex
+    while True:
+        with contextlib.suppress(WorkflowUpdateRPCTimeoutOrCancelledError):
+            return await handle.execute_update(update, request, id=name)
 
 
 def _names(prefix: str, agents: int) -> list[str]:
