@@ -1,5 +1,6 @@
 """A git server on the loopback interface: real git behind HTTP, with counted bytes and a limit."""
 
+import base64
 import os
 import subprocess
 import threading
@@ -16,11 +17,15 @@ _PIECE = 1 << 16
 class GitServer:
     """Serve the bare repositories of a folder.
 
-    With `pushes`, at most this many pushes are accepted within `seconds`; others get 429.
+    With `pushes`, at most this many pushes are accepted within `seconds`; others get 429. With
+    `login` as `user:password`, all requests need it.
     """
 
-    def __init__(self, folder: Path, *, pushes: int = 0, seconds: float = 60.0) -> None:
+    def __init__(
+        self, folder: Path, *, pushes: int = 0, seconds: float = 60.0, login: str = ""
+    ) -> None:
         self.folder, self.most, self.seconds = folder, pushes, seconds
+        self.login = f"Basic {base64.b64encode(login.encode()).decode()}" if login else ""
         self.transferred = 0
         """Bytes of all requests' and answers' bodies."""
         self.accepted: list[float] = []
@@ -77,6 +82,12 @@ class _Handler(BaseHTTPRequestHandler):
         server: GitServer = self.server.git  # type: ignore[attr-defined]
         body = self._read_body()
         server.add(len(body))
+        if server.login and self.headers.get("Authorization") != server.login:
+            self.send_response(HTTPStatus.UNAUTHORIZED)
+            self.send_header("WWW-Authenticate", 'Basic realm="git"')
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return
         path, _, query = self.path.partition("?")
         # A client first asks for the refs. A server limits pushes there, before any data is sent.
         if query == "service=git-receive-pack" and not server.may_push():

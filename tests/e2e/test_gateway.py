@@ -149,3 +149,26 @@ def test_the_model_gets_the_key_and_the_agent_only_a_placeholder(helped):
     state = [path for path in (found.project / ".rekindle").rglob("*") if path.is_file()]
     assert state
     assert not [path for path in state if SECRET.encode() in path.read_bytes()]
+
+
+@pytest.mark.parametrize("helped", ["claude"], indirect=True)
+@pytest.mark.parametrize(
+    ("script", "reason"),
+    [
+        ("echo sk-printed; exit 3", "failed with exit code 3"),
+        ("echo sk-printed", "printed something else than the expected JSON"),
+        ("", "printed no key for"),
+    ],
+)
+def test_without_usable_credentials_no_launch_starts(helped, script, reason):
+    """The host has a key in its environment, which is not used instead."""
+    found = helped.found
+    assert "ANTHROPIC_API_KEY" in found.cli.environment()
+    code, told = helped.run(helped.help(script or helped.print_key(host="api.example.org")))
+    assert code == 1
+    assert "CredentialsError: the credential helper" in told
+    assert reason in told
+    assert " → " in told
+    assert "sk-" not in told
+    assert found.rekindle.events("launch.started") == []
+    assert found.model.log.main == []
