@@ -151,6 +151,25 @@ def test_an_agent_cannot_undo_the_mounts_of_its_sandbox(prober, sandbox):
     assert (prober.project / "prober/.git/config").read_text() == ""
 
 
+WAITING = "import pathlib, time; pathlib.Path('began').touch(); time.sleep(600)\n"
+
+
+@KINDS_OF_SANDBOX
+def test_a_sandbox_ends_with_its_supervisor(prober, sandbox):
+    (prober.project / "prober/probe.py").write_text(WAITING)
+    text = COMMAND.format(python=json.dumps(sys.executable), sandbox=sandbox)
+    (prober.project / "rekindle.yaml").write_text(text)
+    running = prober.start("run", "prober")
+    prober.place.wait_for(lambda: (prober.project / "prober/began").exists() or None)
+
+    def list_left():
+        return [argv for argv in prober.place.processes() if "probe.py" in argv]
+
+    assert list_left()
+    running.signal(signal.SIGKILL)
+    prober.place.wait_for(lambda: not list_left(), 30)
+
+
 @pytest.mark.parametrize("container", ["false", "true"])
 def test_what_the_manifest_adds_is_visible_in_the_sandbox(prober, container):
     port = urlsplit(prober.cli.model.url).port
