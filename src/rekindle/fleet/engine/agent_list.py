@@ -26,13 +26,13 @@ from rekindle.fleet.agent.agent_listing import (
 )
 from rekindle.fleet.engine.stuck_workflows import read_build, read_problem
 from rekindle.policy.operator.build_row import LISTED_STATES, build_listed_row
-from rekindle.policy.settings.runtime_settings import FLEET_RPC_SECONDS
+from rekindle.thresholds.control_limits import FLEET_BULK_SECONDS
 
 _AGENTS = 'WorkflowType="Agent"'
 ALL_AGENTS = f'{_AGENTS} AND ExecutionStatus="Running"'
 """Query that selects all agents in the engine's list of workflows."""
 _STUCK = "TemporalReportedProblems IS NOT NULL"
-_MOST = timedelta(seconds=FLEET_RPC_SECONDS)
+_MOST = timedelta(seconds=FLEET_BULK_SECONDS)
 
 
 class ListedAgent(msgspec.Struct, frozen=True):

@@ -3,6 +3,8 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 
+from temporalio.service import RPCError
+
 from rekindle.errors import EngineError, RekindleError
 from rekindle.policy.fleet.bulk_result import BulkResult
 from rekindle.thresholds.control_limits import FLEET_CALLS_AT_ONCE
@@ -40,7 +42,7 @@ class _Calls:
                 )
                 return
             try:
-                is_changed = await self._call(name)
+                is_changed = await self._call_engine(name)
             except RekindleError as error:
                 self.failed[name] = error
                 is_silent = isinstance(error, EngineError) and error.cause in _NOT_ANSWERED
@@ -48,3 +50,13 @@ class _Calls:
                 return
             self._silent = 0
             (self.done if is_changed else self.unchanged).append(name)
+
+    async def _call_engine(self, name: str) -> bool:
+        try:
+            return await self._call(name)
+        except RPCError as failed:
+            raise EngineError(
+                "engine",
+                f"the engine cannot answer for agent {name}: {failed.message}",
+                hint="repeat the call for this agent; `rekindle doctor` checks the engine",
+            ) from failed
