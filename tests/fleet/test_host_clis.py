@@ -25,7 +25,7 @@ from sampling import in_ci
 pytestmark = [pytest.mark.torture, pytest.mark.timeout(300)]
 
 KINDS = ("claude", "codex", "gemini")
-SILENCE = {"claude": "4s", "codex": "4s", "gemini": "15s"}
+SILENCE = {"claude": "4s", "codex": "4s", "gemini": "30s"}
 """Silence that counts as a hang; Gemini CLI is silent while it starts."""
 
 
