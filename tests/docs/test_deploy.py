@@ -45,6 +45,11 @@ def parse_command(words: list[str]) -> click.Context:
     return command.make_context(command.name, words)
 
 
+def test_the_database_ends_transactions_of_an_engine_that_hangs():
+    """A history process that is frozen in a transaction must not keep its shards locked."""
+    assert "idle_in_transaction_session_timeout=10s" in SERVICES["postgres"]["command"]
+
+
 def test_the_linter_has_no_complaint_about_the_dockerfile():
     done = subprocess.run(
         [find_program("hadolint"), "--no-color", "-"],

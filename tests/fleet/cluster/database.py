@@ -27,6 +27,8 @@ _SETTINGS = {
     "pg_stat_statements.max": "5000",
     "max_connections": "400",
     "shared_buffers": "128MB",
+    # A history process that is frozen in a transaction would keep its shards locked for good.
+    "idle_in_transaction_session_timeout": "5s",
     # A limited disk must have room for what is kept until the next checkpoint.
     "min_wal_size": "32MB",
     "max_wal_size": "128MB",
