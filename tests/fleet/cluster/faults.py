@@ -72,7 +72,8 @@ def main(args: argparse.Namespace) -> int:
     (RESULTS / "cluster-faults.md").write_text(table)
     result = {"faults": [dataclasses.asdict(one) for one in measured], "totals": totals}
     (RESULTS / "cluster-faults.json").write_text(json.dumps(result, indent=1))
-    problems = [*map(str, storm.violations), *storm.lost_work]
+    problems = [storm.failure] if storm.failure else []
+    problems += [*map(str, storm.violations), *storm.lost_work]
     problems += [f"a late commit was answered with {one}" for one in refused if one != "Fenced"]
     problems += [f"left after {what}: {one}" for what, one in storm.crowd.leftovers.items() if one]
     for problem in problems:

@@ -47,11 +47,23 @@ class Storm(HostFaults):
         self._measured: list[tuple[Measured, Fault, _Sessions]] = []
         self.violations: list[Violation] = []
         self.lost_work: list[str] = []
+        self.failure = ""
+        """Why the run ended early, such as a fault that did not happen; empty if it did not."""
 
     async def run_storm(
         self, faults: Sequence[ClusterFault], host_faults: Sequence[str], repeats: int
     ) -> list[Measured]:
-        """Cause all faults, `repeats` times, and return what was measured."""
+        """Cause all faults, `repeats` times; return what was measured before the first failure."""
+        try:
+            await self._cause_all(faults, host_faults, repeats)
+            return self._judge()
+        except (AssertionError, TimeoutError) as failed:
+            self.failure = f"{type(failed).__name__}: {failed}"
+            return [measured for measured, _, _ in self._measured]
+
+    async def _cause_all(
+        self, faults: Sequence[ClusterFault], host_faults: Sequence[str], repeats: int
+    ) -> None:
         await self._connect()
         await self._begin()
         done = "all have a cycle behind them"
@@ -68,7 +80,6 @@ class Storm(HostFaults):
         await self._gather()
         await self._try_as_zombies()
         self.crowd.seconds = time.monotonic() - self._began
-        return self._judge()
 
     async def _play(self, fault: ClusterFault) -> None:
         """Cause a fault of the cluster, and wait until every agent's workflow takes commands."""
