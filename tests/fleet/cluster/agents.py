@@ -8,13 +8,13 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import rekindle
 from fleet.apart import Apart
-from rekindle import AgentSettings, BulkResult, Fleet
+from rekindle import AgentSettings, BulkResult, Fleet, FleetChange, FleetRow
 
 POOL = "many"
 TEAMS = 4
@@ -81,7 +81,8 @@ def drive(address: str, folder: Path, agents: int, slots: int = 4) -> dict[str, 
         rekindle.connect(fleet=address, pool=POOL) as fleet,
     ):
         with times.measure("define"):
-            _require_all(fleet.define_all(specs), agents)
+            known = {spec.name: spec for spec in specs}
+            _repeat(lambda names: fleet.define_all(known[name] for name in names), names)
         with times.measure("until all are listed"):
             _wait(fleet, lambda rows: len(rows) == agents)
         with times.measure("list"):
@@ -91,7 +92,7 @@ def drive(address: str, folder: Path, agents: int, slots: int = 4) -> dict[str, 
         with times.measure("define again"):
             assert len(fleet.define_all(specs).unchanged) == agents
         with times.measure("run"):
-            _require_all(fleet.run(names, cycles=1), agents)
+            _repeat(lambda names: fleet.run(names, cycles=1), names)
         polls = fleet.polls()
         with times.measure("watch: until all have changed"):
             seen: set[str] = set()
@@ -103,30 +104,38 @@ def drive(address: str, folder: Path, agents: int, slots: int = 4) -> dict[str, 
             assert sum(team.agents for team in usage) == agents
             print("  ", ", ".join(f"{team.name}: {team.running} run" for team in usage))
         with times.measure("stop"):
-            _require_all(fleet.stop(names), agents)
+            _repeat(fleet.stop, names)
         with times.measure("until all are listed as stopped"):
             _wait(fleet, lambda rows: {row.state for row in rows} == {"stopped"})
         print(f"   {sum(row.cycle > 0 for row in fleet.rows(pool=POOL))} had run a cycle before")
         with times.measure("remove"):
-            _require_all(fleet.remove(names), agents)
+            _repeat(fleet.remove, names)
         with times.measure("until none is listed"):
             _wait(fleet, lambda rows: not rows)
     return times.seconds
 
 
-def _require_all(result: BulkResult, agents: int) -> None:
-    assert not result.failed, next(iter(result.failed.items()))
-    assert len(result.done) == agents
+def _repeat(call: Callable[[list[str]], BulkResult], names: list[str]) -> None:
+    """Repeat a call for the agents for which it failed, as a program would."""
+    deadline = time.monotonic() + _PATIENCE
+    while names:
+        assert time.monotonic() < deadline, f"{len(names)} agents are left"
+        result = call(names)
+        if result.failed:
+            print(f"   {len(result.failed)} failed: {next(iter(result.failed.values()))}")
+        names = list(result.failed)
 
 
-def _wait(fleet: Fleet, holds) -> None:
+def _wait(fleet: Fleet, holds: Callable[[list[FleetRow]], bool]) -> None:
     deadline = time.monotonic() + _PATIENCE
     while not holds(fleet.rows(pool=POOL)):
         assert time.monotonic() < deadline, "it never came to pass"
         time.sleep(0.5)
 
 
-def _wait_for_changes(polls, seen: set[str], states: set[str], agents: int) -> None:
+def _wait_for_changes(
+    polls: Iterator[list[FleetChange]], seen: set[str], states: set[str], agents: int
+) -> None:
     """Wait until each agent was seen after its start, in one of these states."""
     deadline = time.monotonic() + _PATIENCE
     while len(seen) < agents:
