@@ -8,6 +8,19 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
+from scale_cluster import (
+    COLUMN,
+    DEVELOPMENT,
+    ClusterFigures,
+    format_amount,
+    format_bytes,
+    format_table,
+    read_figures,
+    render_engines,
+    render_growth,
+    render_idle,
+    render_statements,
+)
 
 from rekindle.policy.fleet.brief_times import find_brief_window
 from rekindle.policy.settings.runtime_settings import (
@@ -127,6 +140,12 @@ class Load(msgspec.Struct, frozen=True):
         """Write transactions per second, without briefs."""
         return self.running * self.figures.writes_per_agent_hour / HOUR
 
+    def count_transactions(self, cluster: ClusterFigures) -> float:
+        """Return the transactions of PostgreSQL per second: of cycles, folds and heartbeats."""
+        costs = cluster.costs
+        each = ((self.cycles, costs.cycle), (self.folds, costs.fold), (self.beats, costs.beat))
+        return sum(rate * cost.transactions for rate, cost in each)
+
     @property
     def actions(self) -> float:
         """Actions per month, with a daily brief for each agent."""
@@ -154,14 +173,23 @@ class Load(msgspec.Struct, frozen=True):
 
 def page() -> str:
     figures = msgspec.json.decode(TEMPLATE.with_name("scale.json").read_bytes(), type=Figures)
+    cluster = read_figures()
     text = TEMPLATE.read_text(encoding="utf-8")
     said = {
-        "PER_CYCLE": _per_cycle(figures),
-        "PER_AGENT": _per_agent(figures),
+        "PER_CYCLE": _per_cycle(figures, cluster),
+        "PER_AGENT": _per_agent(figures, cluster),
         "BEATS": _beats(figures),
-        "LOADS": _loads([Load(figures, agents) for agents in (10, 10_000, 1_000_000)]),
+        "LOADS": _loads([Load(figures, agents) for agents in (10, 10_000, 1_000_000)], cluster),
         "CHANGED": _changed(figures),
-        "LOAD": _load(figures),
+        "LOAD": _load(figures, cluster),
+        "STATEMENTS": render_statements(cluster),
+        "ENGINES": render_engines(cluster),
+        "IDLE": render_idle(cluster),
+        "GROWTH": render_growth(cluster),
+        "TEMPORAL": cluster.temporal,
+        "POSTGRESQL": cluster.cycles.postgresql,
+        "SHARDS": cluster.shards,
+        "BUSY": format_amount(cluster.busiest),
         "SHARED": f"{PUSH_LIMIT * CYCLE_SECONDS / 60 / figures.pushes_per_cycle:,.0f}",
         "PUSHES": f"{figures.pushes_per_cycle:g}",
         "WINDOW": f"{find_brief_window(10_000).total_seconds() / HOUR:g} hours",
@@ -174,61 +202,114 @@ def page() -> str:
     return text
 
 
-def _per_cycle(figures: Figures) -> str:
-    return _table(
-        ("per cycle", ""),
+def _per_cycle(figures: Figures, cluster: ClusterFigures) -> str:
+    cycle = cluster.costs.cycle
+    decisions = figures.updates_per_cycle + DECISIONS
+    updates = f"{figures.updates_per_cycle:.0f}"
+    timers = "0 between consecutive cycles"
+    events = f"{figures.events_per_cycle:.0f}"
+    history = format_bytes(figures.history_bytes_per_cycle)
+    more = format_bytes(figures.history_bytes_per_update)
+    requests = cluster.cycles.engines[DEVELOPMENT].cycle.requests
+    return format_table(
+        ("per cycle", "development server, SQLite", COLUMN),
         [
-            ("activities", "1"),
-            ("updates", f"{figures.updates_per_cycle:.0f}"),
-            ("timers and search attribute changes", "0 between consecutive cycles"),
-            ("history events", f"{figures.events_per_cycle:.0f}"),
-            ("history size, with a relay of 6 kB", _bytes(figures.history_bytes_per_cycle)),
-            ("database size", _bytes(figures.database_bytes_per_cycle)),
-            ("server CPU time", f"{figures.server_ms_per_cycle:.0f} ms"),
-            ("worker CPU time", f"{figures.worker_ms_per_cycle:.0f} ms"),
-            ("history size for each additional update", _bytes(figures.history_bytes_per_update)),
+            ("activities", "1", "1"),
+            ("updates", updates, updates),
+            ("timers and search attribute changes", timers, timers),
+            ("history events", events, events),
+            ("history size, with a relay of 6 kB", history, history),
+            (
+                "database size",
+                format_bytes(figures.database_bytes_per_cycle),
+                format_bytes(cycle.bytes),
+            ),
+            (
+                "write transactions",
+                format_amount(requests),
+                f"{format_amount(cycle.transactions)} of PostgreSQL",
+            ),
+            (
+                "server CPU time",
+                f"{figures.server_ms_per_cycle:.0f} ms",
+                _describe_cpu(cycle.server_ms, cycle.database_ms),
+            ),
+            (
+                "worker CPU time",
+                f"{figures.worker_ms_per_cycle:.0f} ms",
+                f"{cycle.worker_ms:.0f} ms",
+            ),
+            ("history size for each additional update", more, more),
             (
                 "server CPU time for each additional update",
                 f"{figures.server_ms_per_update:.0f} ms",
+                _describe_cpu(cycle.server_ms / decisions, cycle.database_ms / decisions),
             ),
         ],
     )
 
 
-def _per_agent(figures: Figures) -> str:
-    rows = _bytes(figures.database_bytes_per_idle_agent)
-    history = f"at most {_bytes(figures.history_bytes_per_run)}"
+def _describe_cpu(server: float, database: float) -> str:
+    return f"{server:.0f} ms, and {database:.0f} ms of PostgreSQL"
+
+
+def _per_agent(figures: Figures, cluster: ClusterFigures) -> str:
+    rows = format_bytes(figures.database_bytes_per_idle_agent)
+    history = f"at most {format_bytes(figures.history_bytes_per_run)}"
     cached = f"{figures.worker_kb_per_idle_agent:.0f} kB"
     kept = f"{figures.server_kb_per_idle_agent:.0f} kB"
-    return _table(
-        ("per agent", "running", "waiting, stopped or finished"),
+    beat = cluster.costs.beat
+    rows_there = format_bytes(cluster.idle.start.bytes) if cluster.idle else "not measured"
+    on_cluster = (
+        f"{beat.server_ms:.1f} ms, and {beat.database_ms:.1f} ms of PostgreSQL, per heartbeat"
+    )
+    return format_table(
+        ("per agent", "running", "waiting, stopped or finished", COLUMN),
         [
-            ("heartbeats", "see below", "0"),
-            ("server CPU time", f"{figures.server_ms_per_beat:.1f} ms per heartbeat", "0"),
+            ("heartbeats", "see below", "0", "the same"),
+            (
+                "server CPU time",
+                f"{figures.server_ms_per_beat:.1f} ms per heartbeat",
+                "0",
+                on_cluster,
+            ),
             (
                 "memory on its host",
                 f"{figures.mb_per_running_agent:.0f} MB, plus its CLI's memory",
                 "0",
+                "the same",
             ),
-            ("worker memory, for up to 1,000 cached agents", cached, cached),
-            ("server memory, as a cache", kept, kept),
-            ("database rows", rows, rows),
-            ("history", history, history),
+            ("worker memory, for up to 1,000 cached agents", cached, cached, "the same"),
+            ("server memory, as a cache", kept, kept, "not measured"),
+            ("database rows", rows, rows, rows_there),
+            ("history", history, history, "the same"),
         ],
     )
 
 
-def _load(figures: Figures) -> str:
-    return _table(
-        ("", "write transactions", "actions"),
+def _load(figures: Figures, cluster: ClusterFigures) -> str:
+    cycle, fold = cluster.costs.cycle, cluster.costs.fold
+    in_an_hour = HOUR / CYCLE_SECONDS * cycle.transactions
+    in_an_hour += HOUR / FleetSettings().fold_seconds * fold.transactions
+    brief = "not measured"
+    if cluster.load:
+        brief = format_amount(cluster.load.engines[cluster.shards].brief.transactions)
+    return format_table(
+        ("", "write transactions", f"transactions, {COLUMN}", "actions"),
         [
             (
                 "one running agent, per hour, with 16 on each host",
-                _amount(figures.writes_per_agent_hour),
-                _amount(figures.actions_per_agent_hour),
+                format_amount(figures.writes_per_agent_hour),
+                f"{format_amount(in_an_hour)}, without heartbeats",
+                format_amount(figures.actions_per_agent_hour),
             ),
-            ("one brief", _amount(figures.writes_per_brief), _amount(figures.actions_per_brief)),
-            ("one waiting agent", "0", "0"),
+            (
+                "one brief",
+                format_amount(figures.writes_per_brief),
+                brief,
+                format_amount(figures.actions_per_brief),
+            ),
+            ("one waiting agent", "0", "0", "0"),
         ],
     )
 
@@ -239,38 +320,42 @@ def _beats(figures: Figures) -> str:
         load = Load(figures, 10_000, heartbeat=timeout)
         cores = load.beats * figures.server_ms_per_beat / 1_000
         every = f"{timeout * FLEET_HOST_BEAT_SHARE:g} s"
-        rows.append((f"{timeout} s", every, _amount(load.beats), _amount(cores)))
+        rows.append((f"{timeout} s", every, format_amount(load.beats), format_amount(cores)))
     head = (
         "`heartbeat_timeout`",
         "interval",
         "heartbeats/s for 2,000 running agents on 40 hosts",
         "server cores",
     )
-    return _table(head, rows)
+    return format_table(head, rows)
 
 
-def _loads(loads: Sequence[Load]) -> str:
-    return _table(
+def _loads(loads: Sequence[Load], cluster: ClusterFigures) -> str:
+    return format_table(
         ("agents", *(f"{one.agents:,}" for one in loads)),
         [
             ("running at once", *(f"{one.running:,.0f}" for one in loads)),
-            ("heartbeats/s", *(_amount(one.beats) for one in loads)),
-            ("cycles/s", *(_amount(one.cycles) for one in loads)),
-            ("updates/s, maximum", *(_amount(one.updates) for one in loads)),
-            ("write transactions/s", *(_amount(one.writes) for one in loads)),
-            ("write transactions/s of briefs", *(_amount(one.brief_writes) for one in loads)),
+            ("heartbeats/s", *(format_amount(one.beats) for one in loads)),
+            ("cycles/s", *(format_amount(one.cycles) for one in loads)),
+            ("updates/s, maximum", *(format_amount(one.updates) for one in loads)),
+            ("write transactions/s", *(format_amount(one.writes) for one in loads)),
+            (
+                f"write transactions/s, {COLUMN}",
+                *(format_amount(one.count_transactions(cluster)) for one in loads),
+            ),
+            ("write transactions/s of briefs", *(format_amount(one.brief_writes) for one in loads)),
             (
                 f"write transactions/s per shard, of {SHARDS:,}",
-                *(_amount((one.writes + one.brief_writes) / SHARDS) for one in loads),
+                *(format_amount((one.writes + one.brief_writes) / SHARDS) for one in loads),
             ),
             ("actions per month", *(_count(one.actions) for one in loads)),
-            ("pushes per minute", *(_amount(one.pushes) for one in loads)),
-            ("history per day", *(_bytes(one.history) for one in loads)),
+            ("pushes per minute", *(format_amount(one.pushes) for one in loads)),
+            ("history per day", *(format_bytes(one.history) for one in loads)),
             (
                 f"database, {RETENTION_DAYS} days of retention",
-                *(_bytes(one.database) for one in loads),
+                *(format_bytes(one.database) for one in loads),
             ),
-            ("server cores", *(_amount(one.cores) for one in loads)),
+            ("server cores", *(format_amount(one.cores) for one in loads)),
             ("hosts", *(f"{one.hosts:,}" for one in loads)),
         ],
     )
@@ -279,34 +364,17 @@ def _loads(loads: Sequence[Load]) -> str:
 def _changed(figures: Figures) -> str:
     usual = Load(figures, 1_000_000)
     slower = msgspec.structs.replace(usual, heartbeat=300.0, fold=900.0)
-    return _table(
+    return format_table(
         ("1,000,000 agents", "default", "5 and 15 minutes"),
         [
-            ("heartbeats/s", _amount(usual.beats), _amount(slower.beats)),
-            ("updates/s, maximum", _amount(usual.updates), _amount(slower.updates)),
-            ("history per day", _bytes(usual.history), _bytes(slower.history)),
-            ("server cores", _amount(usual.cores), _amount(slower.cores)),
+            ("heartbeats/s", format_amount(usual.beats), format_amount(slower.beats)),
+            ("updates/s, maximum", format_amount(usual.updates), format_amount(slower.updates)),
+            ("history per day", format_bytes(usual.history), format_bytes(slower.history)),
+            ("server cores", format_amount(usual.cores), format_amount(slower.cores)),
         ],
     )
 
 
-def _amount(value: float) -> str:
-    return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"  # noqa: PLR2004 - two digits do
-
-
 def _count(value: float) -> str:
     millions = value / 1_000_000
-    return f"{_amount(millions)} million" if millions >= 1 else f"{value:,.0f}"
-
-
-def _bytes(value: float) -> str:
-    for unit in ("B", "kB", "MB", "GB"):
-        if value < 1_000:  # noqa: PLR2004 - that is what a unit is
-            return f"{value:.3g} {unit}"
-        value /= 1_000
-    return f"{value:.3g} TB"
-
-
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    return f"{format_amount(millions)} million" if millions >= 1 else f"{value:,.0f}"

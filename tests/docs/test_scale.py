@@ -41,6 +41,43 @@ def test_the_page_names_where_they_are_measured(scale):
     assert "@" not in page, "each table is where it belongs"
 
 
+def test_the_page_has_the_figures_of_a_cluster(scale):
+    """It names the versions, the shards and the command, and has each measured step."""
+    figures, page = scale.read_figures(), " ".join(scale.page().split())
+    for words in (
+        "just cluster costs",
+        f"Temporal {figures.temporal}",
+        f"PostgreSQL {figures.cycles.postgresql}",
+        f"{figures.shards} history shards",
+        "| cluster, PostgreSQL |",
+        figures.describe_limit(),
+    ):
+        assert words in page, words
+
+
+def test_waiting_agents_cost_a_cluster_nothing(scale):
+    """The recorded statements per minute differ by less than the noise of one run."""
+    idle = scale.read_figures().idle
+    if idle is None:
+        assert "have not been measured" in scale.page()
+        return
+    assert idle.agents == 2_000
+    assert idle.idle.requests == 0
+    assert idle.idle.transactions < 1.2 * idle.none.transactions
+
+
+def test_the_load_on_a_cluster_is_the_sum_of_its_messages(scale):
+    figures = scale.Figures(*([1.0] * len(scale.Figures.__struct_fields__)))
+    cluster = scale.read_figures()
+    load = scale.Load(figures, 1_000)
+    costs = cluster.costs
+    assert load.count_transactions(cluster) == pytest.approx(
+        load.cycles * costs.cycle.transactions
+        + load.folds * costs.fold.transactions
+        + load.beats * costs.beat.transactions
+    )
+
+
 def test_what_is_written_is_not_what_is_measured():
     """A figure that is three times as high fails the check."""
     with pytest.raises(AssertionError, match="updates_per_cycle"):

@@ -97,7 +97,8 @@ async def _measure_messages(meter: ServerMeter | ClusterMeter, cycle: RecordedCy
     costs["beat"] = await measure_beats(meter)
     for name, counted in costs.items():
         _print_statements(name, counted)
-    summaries = {name: summarize(counted) for name, counted in costs.items()}
+    summaries: Figures = {name: summarize(counted) for name, counted in costs.items()}
+    summaries["load_average"] = os.getloadavg()[0]
     print(f"  {summaries}", flush=True)
     return summaries
 

@@ -1,4 +1,4 @@
-"""Find the number of agents at which the load on an engine stops to grow in proportion."""
+"""Find the number of agents at which the load on an engine stops growing in proportion."""
 
 import statistics
 from collections.abc import Mapping, Sequence

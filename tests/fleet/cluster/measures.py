@@ -42,7 +42,7 @@ BEATING: Final = 20
 BEAT_TIMEOUT: Final = 8.0
 TOGETHER: Final = 16
 """Idle agents that are started at once."""
-WORK_SECONDS: Final = 600.0
+WORK_SECONDS: Final = 1_800.0
 """Time after which a measurement fails, because an agent has failed."""
 SETTLING_SECONDS: Final = 5.0
 SAMPLE_SECONDS: Final = 1.0

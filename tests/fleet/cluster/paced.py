@@ -21,7 +21,7 @@ FOLDS: Final = 6
 CALLS: Final = 20
 """Tool calls in a fold: one every 15 seconds."""
 FOREVER: Final = 10**9
-PATIENCE: Final = 600.0
+PATIENCE: Final = 90.0
 
 
 class Paced(Pacing):
