@@ -310,15 +310,3 @@ def test_the_program_of_an_agent_is_refused(engine, monkeypatch):
         ):
             with pytest.raises(rekindle.RekindleError, match="called by an agent"):
                 act()
-
-
-def test_an_engine_that_is_gone_is_told_once(own_engine, prefix, monkeypatch):
-    """The agents after the first ones are not tried."""
-    monkeypatch.setattr("rekindle.fleet.engine.bulk_calls.FLEET_CALLS_AT_ONCE", 2)
-    monkeypatch.setattr("rekindle.fleet.commands.fleet_control.FLEET_BULK_SECONDS", 1.0)
-    names = [f"{prefix}-{number}" for number in range(5)]
-    with rekindle.connect(fleet=own_engine.address) as fleet:
-        own_engine.kill()
-        result = fleet.stop(names)
-    assert set(result.failed) == set(names)
-    assert sum("was skipped" in str(error) for error in result.failed.values()) in {2, 3}

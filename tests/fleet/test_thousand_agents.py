@@ -16,6 +16,7 @@ from fleet.engine import Engine
 pytestmark = [pytest.mark.torture, pytest.mark.timeout(3600)]
 WHOLE: Final = os.environ.get("REKINDLE_TORTURE") == "whole"
 AGENTS: Final = 1000 if WHOLE else 20
+PHASES: Final = 13
 
 
 @pytest.fixture
@@ -35,6 +36,7 @@ def address(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
 
 def test_all_agents_are_defined_run_listed_watched_and_stopped(address, tmp_path):
     times = drive(address, tmp_path, AGENTS)
-    # The engine answers for all agents at once.
-    assert times["define again"] < times["define"]
-    assert times["watch: one request"] < times["run"]
+    assert len(times) == PHASES
+    if WHOLE:  # with few agents, the requests for all take as long as those for each
+        assert times["define again"] < times["define"]
+        assert times["watch: one request"] < times["run"]
