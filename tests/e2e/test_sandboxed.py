@@ -151,7 +151,12 @@ def test_an_agent_cannot_undo_the_mounts_of_its_sandbox(prober, sandbox):
     assert (prober.project / "prober/.git/config").read_text() == ""
 
 
-WAITING = "import pathlib, time; pathlib.Path('began').touch(); time.sleep(600)\n"
+WAITING = """\
+import pathlib, signal, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+pathlib.Path("began").touch()
+time.sleep(600)
+"""
 
 
 @KINDS_OF_SANDBOX

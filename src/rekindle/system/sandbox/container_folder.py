@@ -40,16 +40,28 @@ class ContainerFolder:
         durable_files.make_folder(parent)
         try:
             _sweep_leftovers(parent)
-            self._path.mkdir()
-            self._lock = os.open(self._path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-            fcntl.flock(self._lock, fcntl.LOCK_SH)
-            self.root.mkdir()
-            (self._path / _RUNTIME).write_text(runtime, encoding="utf-8")
+            try:
+                self._lock = self._make()
+            except FileNotFoundError:  # another supervisor swept the folder before it was locked
+                self._lock = self._make()
         except OSError as error:
             raise SandboxError(
                 f"the folder of a container cannot be created: {error}",
                 hint=f"check the folder {parent}",
             ) from error
+
+    def _make(self) -> int:
+        """Create the folder, and return the lock on it."""
+        self._path.mkdir()
+        lock = os.open(self._path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_SH)
+            self.root.mkdir()
+            (self._path / _RUNTIME).write_text(self._runtime, encoding="utf-8")
+        except BaseException:
+            os.close(lock)
+            raise
+        return lock
 
     @property
     def root(self) -> Path:
@@ -91,8 +103,9 @@ def _remove(folder: Path) -> None:
         state = folder / "state"
         if (state / folder.name).exists():
             _run([runtime, "--root", str(state), "delete", "--force", folder.name])
-    container_group.remove_group(folder.name)
-    with contextlib.suppress(RekindleError):  # the next container tries again
+    if not container_group.remove_group(folder.name):
+        return  # processes are still ending in it, and the next container tries again
+    with contextlib.suppress(RekindleError):  # as above
         remove_folder(folder)
 
 

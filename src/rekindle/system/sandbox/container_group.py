@@ -5,6 +5,7 @@ container reads the counters.
 """
 
 import contextlib
+import errno
 from pathlib import Path
 
 _MOUNT = Path("/sys/fs/cgroup")
@@ -12,6 +13,7 @@ PARENT = "rekindle"
 """Control group that contains the groups of all containers."""
 _FILES_V1 = {"memory": "memory.oom_control", "processes": "pids.events"}
 _FILES_V2 = {"memory": "memory.events", "processes": "pids.events"}
+_IN_USE = (errno.EBUSY, errno.ENOTEMPTY)
 _CONTROLLERS = "+memory +pids +cpu"
 
 
@@ -34,8 +36,12 @@ def make_group(name: str) -> tuple[str, dict[str, str]]:
     return group, files
 
 
-def remove_group(name: str) -> None:
-    """Remove the parts of a group that its runtime left."""
+def remove_group(name: str) -> bool:
+    """Remove the parts of a group that its runtime left, and return whether none is in use."""
+    is_free = True
     for folder in (_MOUNT, *(_MOUNT / one.partition(".")[0] for one in _FILES_V1.values())):
-        with contextlib.suppress(OSError):
+        try:
             (folder / PARENT / name).rmdir()
+        except OSError as error:
+            is_free = is_free and error.errno not in _IN_USE
+    return is_free

@@ -111,9 +111,10 @@ class Container(msgspec.Struct, frozen=True):
         group, counters = "", dict[str, str]()
         if self.runtime.has_groups:
             group, counters = container_group.make_group(folder.name)
+        ending_with_parent = probe.find_end_with_parent()
         limited = msgspec.structs.replace(
             sandbox,
-            limits=(*probe.find_limits(plan.memory, plan.processes), *probe.find_end_with_parent()),
+            limits=(*probe.find_limits(plan.memory, plan.processes), *ending_with_parent),
             mounts=(*sandbox.mounts, *(Mount("read", one) for one in counters.values())),
         )
         first = (sys.executable, "-I", "-S", container_init.__file__, _COUNTERS)
@@ -130,7 +131,10 @@ class Container(msgspec.Struct, frozen=True):
         )
         folder.write(configuration, sandbox.links)
         run = folder.render_run(*self.runtime.options, descriptors=1)
-        command = [sys.executable, "-I", "-S", container_launcher.__file__, *run]
+        launcher = (sys.executable, "-I", "-S", container_launcher.__file__)
+        # The runtime would only pass SIGTERM on, which the program may ignore. SIGKILL ends the
+        # runtime, and so the container, with the supervisor.
+        command = [*ending_with_parent, *launcher, *run]
         return _enter_group(command, plan, environment, resources)
 
 
