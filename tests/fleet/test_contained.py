@@ -143,7 +143,9 @@ class Attacked:
             return {"harness": "command", "command": program, "cycles": 1, **more}
 
         # With a list of hosts, the sandbox has a proxy, which the attacker asks too.
-        network = {} if self.sandbox == "off" else {"network": ["packages.example.org"]}
+        network = (
+            {} if self.sandbox == "off" else {"network": ["packages.example.org", attacks.METADATA]}
+        )
         secret = str(self.find_work(GOOD) / "result.json")
         entries = {
             GOOD: make_entry("work"),

@@ -23,6 +23,8 @@ from rekindle.wiring.agent_routes import find_account, select_account
 from rekindle.wiring.credential_setup import drop_host_credentials, refuse_host_reference
 from rekindle.wiring.open_store import find_harness
 
+_PATH_VARIABLES = ("PATH", "HOME")
+
 
 class AgentEnvironment(msgspec.Struct, frozen=True):
     """Variables and PATH for an agent's program."""
@@ -72,6 +74,7 @@ def make_environment(project: Project, name: str) -> AgentEnvironment:
     passed_on = drop_host_credentials(project, harness, passed_on)
     variables = select_account(project, name, harness, passed_on)
     _refuse_account_variable(project, name, harness, own)
+    _refuse_paths_on_host(project, name, harness, own)
     return AgentEnvironment({**variables, **own}, guarded)
 
 
@@ -85,6 +88,23 @@ def _refuse_account_variable(
             line=project.marked.line(("agents", name, "env")),
             hint=f"remove {harness.ACCOUNT_VARIABLE} from `env:`, or the agent's account of "
             f"{harness.NAME} from `accounts:`",
+        )
+
+
+def _refuse_paths_on_host(
+    project: Project, name: str, harness: Harness, own: dict[str, str]
+) -> None:
+    """Refuse an `env:` that would make a fleet host show other folders in the sandbox."""
+    if project.floor is None:
+        return
+    files = harness.HOOK_FILES
+    moved = (files.moved_by, files.home_moved_by) if files is not None else ()
+    if found := [key for key in own if key in {*_PATH_VARIABLES, *moved}]:
+        raise ManifestError(
+            f"agent {name}: `env:` sets {found[0]}, which decides what a host shows in its sandbox",
+            line=project.marked.line(("agents", name, "env")),
+            hint=f"remove {found[0]} from `env:`, or set it in the environment of the host's "
+            "`rekindle fleet worker`",
         )
 
 

@@ -3,6 +3,8 @@
 import os
 from pathlib import Path
 
+import msgspec
+
 from rekindle.config import Project
 from rekindle.documents.manifest import MANIFEST_FILE
 from rekindle.errors import ManifestError, SandboxError
@@ -71,14 +73,10 @@ def make_sandbox(
         ),
     )
     return AgentSandbox(
-        SandboxProfile(
+        msgspec.structs.replace(
+            profile,
             write=tuple(path for path in write if not is_inside(path, top)),
             read=tuple(path for path in read if not is_inside(path, top)),
-            network=profile.network,
-            memory=profile.memory,
-            processes=profile.processes,
-            cpu=profile.cpu,
-            is_container=profile.is_container,
         ),
         paths,
     )

@@ -10,7 +10,7 @@ from rekindle.policy.sandbox.obstacle import SandboxObstacle
 from rekindle.policy.sandbox.profile import SandboxFloor
 from rekindle.policy.settings.consent import select_controlled
 from rekindle.system.sandbox import container_runtime, limit_group, probe
-from rekindle.wiring import sandbox_setup
+from rekindle.wiring import agent_environment, sandbox_setup
 from rekindle.wiring.open_store import open_store
 from rekindle.wiring.starting.start_checks import find_obstacles
 from rekindle.wiring.starting.start_notes import IGNORED_CPU, find_notes
@@ -195,3 +195,13 @@ def test_a_container_has_no_terminal(load):
     with pytest.raises(ManifestError, match="has no terminal") as caught:
         sandbox_setup.check_paths(load("sandbox: container, mode: stay"), "trades")
     assert "`sandbox: on`" in caught.value.hint
+
+
+@pytest.mark.parametrize("name", ["PATH", "HOME"])
+def test_a_host_does_not_let_an_agent_choose_which_folders_are_shown(load, name):
+    project = load(f"env: {{{name}: /root/.ssh, COLOR: blue}}")
+    assert agent_environment.make_environment(project, "trades").variables["COLOR"] == "blue"
+    project = msgspec.structs.replace(project, floor=FLOOR)
+    with pytest.raises(ManifestError, match=f"sets {name}") as caught:
+        agent_environment.make_environment(project, "trades")
+    assert "rekindle fleet worker" in caught.value.hint

@@ -45,8 +45,8 @@ def start_program(
 ) -> ProcessHandle:
     """Start a program in the agent's folder, and call `on_refused` with each refused host.
 
-    With `has_network`, the program may reach every host even in a sandbox. `access` has the
-    credentials from the host's helper.
+    With `has_network`, the program may reach every host even in a sandbox; on a fleet host, every
+    other host. `access` has the credentials from the host's helper.
 
     Raises:
         SandboxError: The agent needs a sandbox, but this host cannot create one.
@@ -64,6 +64,10 @@ def start_program(
         # With a gateway, the CLI needs no other host, not even that of its model.
         needs = SandboxNeeds() if setup else agent.harness.SANDBOX
         hosts = allowed_hosts.list_hosts(needs, environment, sandbox.profile.network)
+    if sandbox.profile.is_on_host:
+        # The author of a manifest must not reach the credential service of a fleet's host.
+        hosts = (allowed_hosts.ANY_HOST,) if has_network else allowed_hosts.drop_link_local(hosts)
+        has_network = False
     containment = containments.find_containment(is_container=sandbox.profile.is_container)
     with ExitStack() as resources:
         proxy = None
@@ -161,12 +165,15 @@ def _enclose(
     path = environment.get("PATH", "")
     named = {shutil.which(word, path=path) or word for word in (*argv[:1], *agent.program[:1])}
     words = (*named, *argv[1:], *agent.program[1:])
+    is_on_host = sandbox.profile.is_on_host
     paths = msgspec.structs.replace(
         sandbox.paths,
         system=system,
         runtime=host_paths.find_runtime(),
         programs=tuple(
-            one for one in host_paths.find_programs(words, path, home) if one not in links
+            one
+            for one in host_paths.find_programs(words, path, home, hides_home=is_on_host)
+            if one not in links
         ),
         state=_prepare_state(agent, environment, Path(home)),
     )

@@ -1,10 +1,13 @@
 """Decide which hosts a sandboxed agent can reach, and how the operator allows others."""
 
 from collections.abc import Iterable, Mapping
+from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from rekindle.documents.launches.sandbox_needs import SandboxNeeds
 
+ANY_HOST = "*"
+"""Makes the proxy allow every host, except this one and its link. `egress_proxy` has it too."""
 _PORTS = {"https": 443, "http": 80}
 PROXY_PORT = 3128
 """Port of the proxy inside a sandbox, the only server on the sandbox's network."""
@@ -25,6 +28,18 @@ def list_hosts(
     models = (host for url in named if (host := _parse_host(url)))
     hosts = (one for host in (*needs.hosts, *models, *added) for one in _with_ports(host))
     return tuple(dict.fromkeys(host.lower() for host in hosts))
+
+
+def drop_link_local(hosts: Iterable[str]) -> tuple[str, ...]:
+    """Return the hosts without link-local addresses, where clouds hand out a host's credentials."""
+    return tuple(host for host in hosts if not _is_link_local(host.rpartition(":")[0]))
+
+
+def _is_link_local(name: str) -> bool:
+    try:
+        return ip_address(name).is_link_local
+    except ValueError:  # a name; the proxy checks the addresses that it resolves to
+        return False
 
 
 def _parse_host(url: str) -> str:

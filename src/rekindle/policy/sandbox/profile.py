@@ -22,6 +22,8 @@ class SandboxProfile(msgspec.Struct, frozen=True):
     """Maximum CPU time, as a number of cores; None for no limit."""
     is_container: bool = False
     """Whether an OCI runtime creates the sandbox, instead of bubblewrap."""
+    is_on_host: bool = False
+    """Whether the sandbox protects a fleet host, whose operator did not write the manifest."""
 
 
 class SandboxFloor(msgspec.Struct, frozen=True):
@@ -50,6 +52,7 @@ def choose_profile(
             entries.append(SandboxEntry(container=key == CONTAINER))
     if not entries and floor is None:
         return None
+    is_on_host = floor is not None
     floor = floor or SandboxFloor()
     sizes = [floor.memory, *(parse_size(entry.memory) for entry in entries if entry.memory)]
     counts = [floor.processes, *(entry.processes for entry in entries)]
@@ -62,6 +65,7 @@ def choose_profile(
         processes=min(filter(None, counts), default=None),
         cpu=min(filter(None, cores), default=None),
         is_container=floor.is_container or any(entry.container for entry in entries),
+        is_on_host=is_on_host,
     )
 
 

@@ -14,6 +14,7 @@ import sys
 import threading
 from collections.abc import Iterable
 
+ANY_HOST = "*"
 HEAD_BYTES = 64 * 1024
 CONNECT_SECONDS = 30.0
 PIECE_BYTES = 64 * 1024
@@ -46,11 +47,12 @@ class Proxy:
         """Serve a request whose header was read."""
         method, target, _ = (*head.split(b"\r\n", 1)[0].split(b" ", 2), b"", b"")[:3]
         host, path = parse_target(method, target)
-        if host not in self._allowed:
+        is_named = host in self._allowed
+        if not is_named and (not host or ANY_HOST not in self._allowed):
             self._refuse(client, host)
             return
         try:
-            server = connect(host)
+            server = connect(host, is_named=is_named)
         except PermissionError:
             words = f"{host} is allowed, but leads to this host or its link\n"
             answer(client, "403 Forbidden", words)
@@ -110,16 +112,19 @@ def parse_target(method: bytes, target: bytes) -> tuple[str, bytes]:
     return (f"{name}:{int(port)}" if is_clear else ""), f"/{path}".encode()
 
 
-def connect(host: str) -> socket.socket:
+def connect(host: str, *, is_named: bool = True) -> socket.socket:
     """Connect to the first address of a host that answers.
+
+    If the operator did not name the host, not even its address may lead to this host or its link.
 
     Raises:
         PermissionError: The name resolves only to addresses that are not permitted.
         OSError: The host cannot be reached.
     """
     name, _, port = host.rpartition(":")
+    known = name if is_named else ""
     found = socket.getaddrinfo(name, int(port), type=socket.SOCK_STREAM)
-    permitted = [entry for entry in found if is_permitted_address(name, str(entry[4][0]))]
+    permitted = [entry for entry in found if is_permitted_address(known, str(entry[4][0]))]
     if not permitted:
         raise PermissionError(host)
     error = OSError(host)

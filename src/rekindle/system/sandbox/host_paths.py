@@ -33,14 +33,28 @@ def find_runtime() -> tuple[str, ...]:
     return _with_targets(path for path in found if path != "/")
 
 
-def find_programs(words: Sequence[str], path: str, home: str) -> tuple[str, ...]:
-    """Return the folders in PATH, and the folders of the programs and files named in `words`."""
+def find_programs(
+    words: Sequence[str], path: str, home: str, *, hides_home: bool = False
+) -> tuple[str, ...]:
+    """Return the folders in PATH, and the folders of the programs and files named in `words`.
+
+    With `hides_home`, a file in the home directory must be a program, because the author of the
+    words may not read the home directory.
+    """
     folders = [
         folder
         for folder in path.split(os.pathsep)
         if folder.startswith("/") and not Path(home).is_relative_to(folder)
     ]
     files = [word for word in words if word.startswith("/") and Path(word).is_file()]
+    if hides_home:
+        own = (home, str(Path.home()))
+        files = [
+            file
+            for file in files
+            if os.access(file, os.X_OK)
+            or not any(Path(file).resolve().is_relative_to(one) for one in own)
+        ]
     for file in files:
         folders += [file, *_list_beside(Path(file)), *_list_beside(Path(file).resolve())]
     return _with_targets(folder for folder in folders if Path(folder).exists())

@@ -3,7 +3,12 @@
 import pytest
 
 from rekindle.documents.launches.sandbox_needs import SandboxNeeds
-from rekindle.policy.sandbox.allowed_hosts import adapt_environment, list_hosts, render_permission
+from rekindle.policy.sandbox.allowed_hosts import (
+    adapt_environment,
+    drop_link_local,
+    list_hosts,
+    render_permission,
+)
 
 NEEDS = SandboxNeeds(hosts=("api.example.com",), host_variables=("BASE_URL",))
 OWN = ("api.example.com:443", "api.example.com:80")
@@ -46,3 +51,8 @@ def test_programs_are_told_of_the_proxy_and_no_way_past_it():
 )
 def test_the_line_that_allows_a_host(host, line):
     assert render_permission(host) == line
+
+
+def test_link_local_addresses_are_dropped():
+    hosts = ("169.254.169.254:80", "127.0.0.1:8080", "fe80::1:80", "api.example.com:443")
+    assert drop_link_local(hosts) == ("127.0.0.1:8080", "api.example.com:443")

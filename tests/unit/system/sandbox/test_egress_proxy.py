@@ -201,6 +201,26 @@ def test_a_name_that_leads_to_this_host_is_refused(server, monkeypatch):
     assert asked == ["rebound.example.com"]
 
 
+def test_with_any_host_allowed_only_other_hosts_are_reached(server, monkeypatch):
+    """An address that the operator did not name must not lead to this host either."""
+    port = int(server.rpartition(":")[2])
+    real = socket.getaddrinfo
+    packages = "packages.example.com"
+
+    def resolve(name, *more, **options):
+        return real("127.0.0.1" if name == packages else name, *more, **options)
+
+    monkeypatch.setattr(egress_proxy.socket, "getaddrinfo", resolve)
+    proxy = Proxy([egress_proxy.ANY_HOST])
+    for name in ("127.0.0.1", "localhost", "169.254.169.254", packages):
+        answer = ask(proxy, f"CONNECT {name}:{port} HTTP/1.1\r\n\r\n".encode())
+        assert answer.startswith(b"HTTP/1.1 403 Forbidden\r\n"), name
+    assert ask(proxy, b"CONNECT  HTTP/1.1\r\n\r\n").startswith(b"HTTP/1.1 403 Forbidden\r\n")
+    monkeypatch.setattr(egress_proxy, "is_permitted_address", lambda *_: True)
+    answer = ask(proxy, f"CONNECT {packages}:{port} HTTP/1.1\r\n\r\n".encode())
+    assert answer.startswith(b"HTTP/1.1 200 OK\r\n")
+
+
 def test_the_number_of_connections_is_limited(server, monkeypatch):
     """The proxy runs outside the sandbox, where no limit applies to it."""
     monkeypatch.setattr(egress_proxy, "CONNECTIONS", 2)

@@ -125,3 +125,17 @@ def test_links_and_missing_files_are_not_real(tmp_path):
     paths = [file, *(str(tmp_path / name) for name in ("link", "link/file", "dangling", "gone"))]
     status = Path(file).stat()
     assert host_paths.identify_real(paths) == {file: f"{status.st_dev}:{status.st_ino}"}
+
+
+def test_on_a_host_a_file_in_the_home_must_be_a_program(tmp_path):
+    home = tmp_path / "users/me"
+    secret, program = make(home / ".ssh/id"), make(home / "tools/cli")
+    Path(program).chmod(0o755)
+    elsewhere = make(tmp_path / "agents/agent.py")
+    words = (secret, program, elsewhere)
+    assert secret in host_paths.find_programs(words, "", str(home))
+    found = host_paths.find_programs(words, "", str(home), hides_home=True)
+    assert found == (program, elsewhere)
+    link = tmp_path / "link"
+    link.symlink_to(secret)
+    assert host_paths.find_programs((str(link),), "", str(home), hides_home=True) == ()
