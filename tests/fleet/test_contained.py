@@ -39,6 +39,8 @@ MEMORY = "512M"
 PROCESSES = 64
 SANDBOXES = ("on", "container")
 GOOD = "good"
+PASSWORDS = "/etc/shadow"
+"""A file in a folder that the sandbox shows."""
 ATTACKERS = ("memory", "forks", "nosy", "thief", "cloud")
 
 
@@ -147,12 +149,13 @@ class Attacked:
             {} if self.sandbox == "off" else {"network": ["packages.example.org", attacks.METADATA]}
         )
         secret = str(self.find_work(GOOD) / "result.json")
+        stolen = [*self.secrets, PASSWORDS]
         entries = {
             GOOD: make_entry("work"),
             "memory": make_entry("eat_memory"),
             "forks": make_entry("fork_without_end"),
             "nosy": make_entry("read_all", env={"PATHS": json.dumps([secret])}),
-            "thief": make_entry("read_credentials", env={"PATHS": json.dumps(self.secrets)}),
+            "thief": make_entry("read_credentials", env={"PATHS": json.dumps(stolen)}),
             "cloud": make_entry("ask_metadata", **({"sandbox": network} if network else {})),
         }
         manifest = {
@@ -215,8 +218,10 @@ def test_without_a_sandbox_every_attack_succeeds(attacked):
     assert off.read_result("memory") == attacks.MEMORY_MEBIBYTES
     assert off.read_result("forks") == attacks.FORKS
     assert all(off.read_result("nosy").values())
-    assert off.read_result("thief").pop("environment") is True
-    assert set(off.read_result("thief").values()) == {"secret of the host", True}
+    stolen = off.read_result("thief")
+    assert stolen.pop("environment") is True
+    assert "root:" in stolen.pop(PASSWORDS)
+    assert set(stolen.values()) == {"secret of the host"}
     assert "keys of the cloud" in off.read_result("cloud")["direct"]
     assert "keys of the cloud" in off.read_result("cloud")["as usual"]
     assert {off.list_exits(name)[0] for name in off.kept} == {"clean"}

@@ -24,6 +24,8 @@ from rekindle.wiring.credential_setup import drop_host_credentials, refuse_host_
 from rekindle.wiring.open_store import find_harness
 
 _PATH_VARIABLES = ("PATH", "HOME")
+_LOADER_PREFIXES = ("LD_", "GLIBC_", "GCONV_", "LOCPATH", "MALLOC_", "BASH_ENV", "PYTHON")
+"""Variables that load code into each program, also into the one that creates the sandbox."""
 
 
 class AgentEnvironment(msgspec.Struct, frozen=True):
@@ -94,14 +96,21 @@ def _refuse_account_variable(
 def _refuse_paths_on_host(
     project: Project, name: str, harness: Harness, own: dict[str, str]
 ) -> None:
-    """Refuse an `env:` that would make a fleet host show other folders in the sandbox."""
+    """Refuse settings that would show other folders in a host's sandbox, or run code outside."""
     if project.floor is None:
         return
+    if find_account(project, name, harness) is not None:
+        raise ManifestError(
+            f"agent {name}: a host does not use the folders in `accounts:`",
+            line=project.marked.line(("agents", name)),
+            hint="remove the agent's account, and log in to the CLI on the host",
+        )
     files = harness.HOOK_FILES
     moved = (files.moved_by, files.home_moved_by) if files is not None else ()
-    if found := [key for key in own if key in {*_PATH_VARIABLES, *moved}]:
+    refused = {*_PATH_VARIABLES, *moved}
+    if found := [key for key in own if key in refused or key.startswith(_LOADER_PREFIXES)]:
         raise ManifestError(
-            f"agent {name}: `env:` sets {found[0]}, which decides what a host shows in its sandbox",
+            f"agent {name}: `env:` sets {found[0]}, which could weaken the host's sandbox",
             line=project.marked.line(("agents", name, "env")),
             hint=f"remove {found[0]} from `env:`, or set it in the environment of the host's "
             "`rekindle fleet worker`",

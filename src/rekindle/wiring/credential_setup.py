@@ -49,13 +49,24 @@ def drop_host_credentials(
 
 
 def refuse_host_reference(project: Project, name: str, variable: str) -> None:
-    """Refuse an `env:` that would pass on a credential of a host with a credential helper.
+    """Refuse an `env:` that would pass on a host's own credential.
+
+    The worker's keys and git's credentials are refused on every host, all others on a host with a
+    credential helper.
 
     Raises:
         ManifestError: The variable is named like a credential.
     """
     host = project.credentials
-    if host is None or not host.program or not environment.is_credential(variable):
+    if host is None or not variable:
+        return
+    if environment.is_for_host(variable):
+        raise ManifestError(
+            f"agent {name}: `env:` names ${variable}, which belongs to the host",
+            line=project.marked.line(("agents", name, "env")),
+            hint="remove it from `env:`",
+        )
+    if not host.program or not environment.is_credential(variable):
         return
     raise ManifestError(
         f"agent {name}: `env:` names ${variable}, which this host does not pass on",

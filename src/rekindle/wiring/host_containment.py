@@ -1,12 +1,16 @@
 """Choose how a fleet host contains its agents, and check that it can."""
 
+from collections.abc import Iterable
+
+import msgspec
+
 from rekindle.documents.manifest_sandbox import CONTAINER
 from rekindle.errors import SandboxError
 from rekindle.policy.sandbox.host_floor import make_host_floor
 from rekindle.policy.sandbox.obstacle import OFF_HINT
 from rekindle.policy.sandbox.profile import SandboxFloor
 from rekindle.system import host
-from rekindle.system.sandbox import container_runtime, containments, probe
+from rekindle.system.sandbox import container_runtime, containments, host_paths, probe
 
 _HOST_OFF = "or start the worker with `--sandbox off` to run agents without this protection"
 
@@ -15,11 +19,14 @@ def find_host_floor(
     kind: str,
     slots: int,
     *,
+    secrets: Iterable[str] = (),
     memory: int | None = None,
     processes: int | None = None,
     cpu: float | None = None,
 ) -> SandboxFloor | None:
     """Return the weakest sandbox that a host permits, or None if `kind` is `off`.
+
+    `secrets` are the files with the worker's own keys.
 
     Raises:
         SandboxError: This host cannot create the sandbox, or cannot set its limits.
@@ -46,4 +53,4 @@ def find_host_floor(
             "worker",
             hint="run the worker as a service with `Delegate=yes`, or leave out `--cpu`",
         )
-    return floor
+    return msgspec.structs.replace(floor, secrets=host_paths.find_secrets(secrets))

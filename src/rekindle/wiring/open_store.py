@@ -53,6 +53,12 @@ def read_named_file(project: Project, file: str | None, key: str) -> str:
     """Return the text of a file that the manifest names, or "" if it names none."""
     if not file:
         return ""
+    if project.floor is not None and not _is_own_file(project, file):
+        raise ManifestError(
+            f"`{key}:` names a file outside the agent's folders on this host",
+            file=file,
+            hint=f"correct `{key}:` in rekindle.yaml, and run the agent again",
+        )
     try:
         return durable_files.read_user_file(project.path / file, TEXT_BYTES).decode("utf-8")
     except (StoreError, UnicodeDecodeError) as error:
@@ -62,3 +68,8 @@ def read_named_file(project: Project, file: str | None, key: str) -> str:
             file=file,
             hint=f"create it, or correct `{key}:` in rekindle.yaml",
         ) from error
+
+
+def _is_own_file(project: Project, file: str) -> bool:
+    """Return whether a file is in the project, also if its path contains links."""
+    return (project.path / file).resolve().is_relative_to(project.path.resolve())

@@ -66,6 +66,7 @@ def make_sandbox(
         marks=str(private.marks),
         manifest=str(root / MANIFEST_FILE),
         protected=protected_paths.list_beside_work(project.path, work),
+        secrets=project.floor.secrets if project.floor is not None else (),
         neighbours=tuple(
             str(find_agent_dir(project, other))
             for other in project.declared_agents

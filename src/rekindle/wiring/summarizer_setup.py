@@ -83,6 +83,8 @@ def make_headless(
         return None
     # For the same CLI, the agent's `command:` replaces its program here too.
     own = (entry.command or ()) if entry.harness == (persona.adapter or entry.harness) else ()
+    if project.floor is not None and (persona.command or own):
+        return None  # it runs outside the sandbox, so a host uses only CLIs that it has itself
     passed = environment.select_variables(
         environ, harness.PASSED_PREFIXES, harness.BLOCKED_VARIABLES
     )

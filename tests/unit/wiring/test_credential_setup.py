@@ -54,7 +54,7 @@ def test_with_a_helper_no_credential_of_the_host_is_passed_on(make):
     assert make(HostCredentials("/bin/helper")).keys() == {"PATH", "ANTHROPIC_MODEL"}
 
 
-@pytest.mark.parametrize("variable", ["ANTHROPIC_API_KEY", "SSH_AUTH_SOCK", "GIT_ASKPASS"])
+@pytest.mark.parametrize("variable", ["ANTHROPIC_API_KEY", "AWS_SECRET_ACCESS_KEY"])
 def test_with_a_helper_the_manifest_cannot_name_a_credential_of_the_host(make, variable):
     env = f"{{MINE: ${variable}}}"
     assert make(HostCredentials(), env)
@@ -72,3 +72,11 @@ def test_a_helper_is_an_executable_outside_the_agents_folder(tmp_path):
     assert require_helper(str(program), tmp_path / "agents") == str(program.resolve())
     with pytest.raises(CredentialsError, match="in the folder for the agents"):
         require_helper(str(program), tmp_path)
+
+
+@pytest.mark.parametrize("name", ["REKINDLE_FLEET_KEY", "GIT_ASKPASS"])
+def test_no_agent_gets_the_keys_of_a_host_without_a_helper_either(make, monkeypatch, name):
+    monkeypatch.setenv(name, "secret")
+    make(None, f"{{A: ${name}}}")
+    with pytest.raises(ManifestError, match="belongs to the host"):
+        make(HostCredentials(), f"{{A: ${name}}}")

@@ -7,7 +7,7 @@ from rekindle.policy.sandbox.obstacle import HostFacts, explain_obstacle
 from rekindle.policy.sandbox.profile import SandboxFloor
 from rekindle.system import host
 from rekindle.system.processes import program_search
-from rekindle.system.sandbox import limit_group, probe
+from rekindle.system.sandbox import host_paths, limit_group, probe
 from rekindle.wiring.host_containment import find_host_floor
 
 
@@ -16,11 +16,17 @@ def _host(monkeypatch):
     monkeypatch.setattr(probe, "find_obstacle", lambda: None)
     monkeypatch.setattr(host, "find_memory", lambda: 8 << 30)
     monkeypatch.setattr(limit_group, "list_controllers", frozenset)
+    monkeypatch.setattr(host_paths, "_SECRETS", ())
 
 
 def test_a_host_limits_its_agents():
     assert find_host_floor("on", 2) == SandboxFloor(4 << 30, 1024)
     assert find_host_floor("off", 2) is None
+
+
+def test_a_host_hides_the_keys_of_its_worker(tmp_path):
+    (key := tmp_path / "client.key").touch()
+    assert find_host_floor("on", 2, secrets=[str(key)]).secrets == (str(key),)
 
 
 def test_a_host_without_bubblewrap_refuses_to_start(monkeypatch):

@@ -11,7 +11,7 @@ from rekindle.policy.sandbox.profile import SandboxFloor
 from rekindle.policy.settings.consent import select_controlled
 from rekindle.system.sandbox import container_runtime, limit_group, probe
 from rekindle.wiring import agent_environment, sandbox_setup
-from rekindle.wiring.open_store import open_store
+from rekindle.wiring.open_store import open_store, read_named_file
 from rekindle.wiring.starting.start_checks import find_obstacles
 from rekindle.wiring.starting.start_notes import IGNORED_CPU, find_notes
 
@@ -197,7 +197,7 @@ def test_a_container_has_no_terminal(load):
     assert "`sandbox: on`" in caught.value.hint
 
 
-@pytest.mark.parametrize("name", ["PATH", "HOME"])
+@pytest.mark.parametrize("name", ["PATH", "HOME", "LD_PRELOAD"])
 def test_a_host_does_not_let_an_agent_choose_which_folders_are_shown(load, name):
     project = load(f"env: {{{name}: /root/.ssh, COLOR: blue}}")
     assert agent_environment.make_environment(project, "trades").variables["COLOR"] == "blue"
@@ -205,3 +205,14 @@ def test_a_host_does_not_let_an_agent_choose_which_folders_are_shown(load, name)
     with pytest.raises(ManifestError, match=f"sets {name}") as caught:
         agent_environment.make_environment(project, "trades")
     assert "rekindle fleet worker" in caught.value.hint
+
+
+def test_a_host_reads_only_files_of_the_project(load, tmp_path):
+    (tmp_path / "secret").write_text("key")
+    (tmp_path / "link").symlink_to("/etc/hostname")
+    project = msgspec.structs.replace(load(), floor=FLOOR)
+    assert read_named_file(project, "secret", "prompt") == "key"
+    for file in ("/etc/hostname", "link", "../../../../../../../../etc/hostname"):
+        assert read_named_file(load(), file, "prompt")
+        with pytest.raises(ManifestError, match="outside the agent's folders"):
+            read_named_file(project, file, "prompt")

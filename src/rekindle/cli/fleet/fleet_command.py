@@ -51,6 +51,7 @@ from rekindle.formats.identifiers import (
 )
 from rekindle.formats.validation import Duration
 from rekindle.policy.fleet.team_access import parse_teams
+from rekindle.policy.settings.fleet_settings import list_engine_files
 from rekindle.policy.settings.metrics_settings import MetricsSettings
 from rekindle.policy.settings.runtime_settings import (
     FLEET_SLOTS,
@@ -204,7 +205,12 @@ def worker(
     """
     project, fleet_settings = accept_worker(trust=trust)
     floor = host_containment.find_host_floor(
-        sandbox, slots, memory=memory, processes=processes, cpu=cpu
+        sandbox,
+        slots,
+        secrets=[str(project.path / file) for file in list_engine_files(fleet_settings)],
+        memory=memory,
+        processes=processes,
+        cpu=cpu,
     )
     helper = credential_setup.require_helper(credentials, root) if credentials else ""
     allowed = parse_teams(teams) if teams is not None else frozenset[str]()

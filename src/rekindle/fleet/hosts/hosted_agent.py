@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable
 from contextlib import suppress
 from multiprocessing.connection import Connection
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 import msgspec
 
@@ -94,6 +94,20 @@ class HostedAgent:
             self._place.receive(self._place.store(project, self.register), opened.kept)
         return definition
 
+    def _check_remote(self) -> None:
+        """Refuse a repository that an agent on this host could have made.
+
+        Its hooks would run with the host's permissions, outside every sandbox.
+        """
+        root = self._place.path.parent.resolve()
+        remote = self.definition.remote.removeprefix("file://")
+        if self._place.floor is not None and Path(remote).resolve().is_relative_to(root):
+            raise EngineError(
+                "agent",
+                "its git remote is in the folder with this host's agents",
+                hint="use a remote outside of it, and run the agent again",
+            )
+
     def open_replica(self) -> FileStore:
         """Return the replica's store, without restoring the workspace."""
         return self._place.store(self.project, self.register)
@@ -107,6 +121,7 @@ class HostedAgent:
         if not self.definition.remote:
             self._place.work.mkdir(parents=True, exist_ok=True)
             return self._place.store(self.project, own)
+        self._check_remote()
         trail = None if self.definition.worker else self._make_trail()
         store = self._place.store(self.project, own, trail)
         projection = plain.read(self._order.agent).committed

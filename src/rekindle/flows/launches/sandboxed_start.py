@@ -165,15 +165,13 @@ def _enclose(
     path = environment.get("PATH", "")
     named = {shutil.which(word, path=path) or word for word in (*argv[:1], *agent.program[:1])}
     words = (*named, *argv[1:], *agent.program[1:])
-    is_on_host = sandbox.profile.is_on_host
+    project = str(Path(sandbox.paths.manifest).parent) if sandbox.profile.is_on_host else ""
     paths = msgspec.structs.replace(
         sandbox.paths,
         system=system,
         runtime=host_paths.find_runtime(),
         programs=tuple(
-            one
-            for one in host_paths.find_programs(words, path, home, hides_home=is_on_host)
-            if one not in links
+            one for one in host_paths.find_programs(words, path, home, project) if one not in links
         ),
         state=_prepare_state(agent, environment, Path(home)),
     )

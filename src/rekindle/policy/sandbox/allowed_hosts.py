@@ -8,6 +8,8 @@ from rekindle.documents.launches.sandbox_needs import SandboxNeeds
 
 ANY_HOST = "*"
 """Makes the proxy allow every host, except this one and its link. `egress_proxy` has it too."""
+_CREDENTIAL_SERVICE = "100.100.100.200"
+"""Address at which a cloud hands out a host's credentials, although it is not link-local."""
 _PORTS = {"https": 443, "http": 80}
 PROXY_PORT = 3128
 """Port of the proxy inside a sandbox, the only server on the sandbox's network."""
@@ -37,7 +39,7 @@ def drop_link_local(hosts: Iterable[str]) -> tuple[str, ...]:
 
 def _is_link_local(name: str) -> bool:
     try:
-        return ip_address(name).is_link_local
+        return ip_address(name).is_link_local or name == _CREDENTIAL_SERVICE
     except ValueError:  # a name; the proxy checks the addresses that it resolves to
         return False
 

@@ -2,11 +2,17 @@
 
 from collections.abc import Iterable, Sequence
 
-from rekindle.policy.sandbox.mounts import Mount
+from rekindle.policy.sandbox.mounts import EMPTY_FILE, Mount
 from rekindle.policy.sandbox.sandbox_command import SandboxCommand
 
 PROGRAM = "bwrap"
-_OPTIONS = {"read": "--ro-bind", "write": "--bind", "mask": "--tmpfs", "close": "--remount-ro"}
+_OPTIONS = {
+    "read": "--ro-bind",
+    "write": "--bind",
+    "mask": "--tmpfs",
+    "close": "--remount-ro",
+    "hide": "--ro-bind",
+}
 _SEPARATION = (
     "--die-with-parent",
     *("--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"),
@@ -40,8 +46,9 @@ def _render_kernel_settings() -> list[str]:
 def _render_mounts(mounts: Iterable[Mount]) -> list[str]:
     words: list[str] = []
     for mount in mounts:
-        words += [_OPTIONS[mount.kind], mount.path]
-        words += [mount.path] if mount.kind in {"read", "write"} else []
+        source = EMPTY_FILE if mount.kind == "hide" else mount.path
+        words += [_OPTIONS[mount.kind], source]
+        words += [mount.path] if mount.kind in {"read", "write", "hide"} else []
     return words
 
 

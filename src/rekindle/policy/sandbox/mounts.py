@@ -12,12 +12,15 @@ import msgspec
 
 from rekindle.policy.sandbox.profile import SandboxProfile
 
-MountKind = Literal["read", "write", "mask", "close"]
+MountKind = Literal["read", "write", "mask", "close", "hide"]
 """How a path appears in the sandbox. `read` and `write` show the host's files, `mask` shows an
 empty folder, and `close` makes an earlier mask read-only, so that writes fail instead of vanishing.
+`hide` shows an empty file in place of a secret.
 """
 ROOT = "/"
 TEMPORARY = "/tmp"  # noqa: S108 - private to the sandbox
+EMPTY_FILE = "/dev/null"
+"""Shown in place of a hidden file."""
 GIT_FOLDER = ".git"
 """Name that marks a repository, whose settings the sandbox must protect."""
 _GIT_PROGRAMS = ("config", "config.worktree", "hooks", "modules")
@@ -71,6 +74,8 @@ class SandboxPaths(msgspec.Struct, frozen=True, kw_only=True):
     """Files that stay read-only wherever they are."""
     neighbours: tuple[str, ...] = ()
     """Folders of the project's other agents."""
+    secrets: tuple[str, ...] = ()
+    """Files of the host that stay hidden in folders that the sandbox shows."""
     state: StatePaths | None = None
 
 
@@ -89,7 +94,7 @@ def make_mounts(paths: SandboxPaths, profile: SandboxProfile) -> list[Mount]:
         *(Mount("read", one) for one in profile.read),
         *(Mount("write", one) for one in roots),
     ]
-    return [
+    shown = [
         *(Mount("read", one) for one in paths.system),
         Mount("mask", TEMPORARY),
         *_list_project("mask", paths),
@@ -97,6 +102,10 @@ def make_mounts(paths: SandboxPaths, profile: SandboxProfile) -> list[Mount]:
         *_list_state(paths.state),
         *_list_protected(paths, roots),
         *_list_own(paths),
+    ]
+    return [
+        *shown,
+        *_list_hidden(paths.secrets, shown),
         *_list_project("close", paths),
         Mount("close", ROOT),
     ]
@@ -137,6 +146,14 @@ def _list_protected(paths: SandboxPaths, roots: Sequence[str]) -> Iterator[Mount
         yield Mount("write", git, is_optional=True)
         for name in _GIT_PROGRAMS:
             yield Mount("read", f"{git}/{name}", is_optional=True)
+
+
+def _list_hidden(secrets: Iterable[str], shown: Sequence[Mount]) -> Iterator[Mount]:
+    """Yield a mount for each secret that an earlier mount shows."""
+    folders = [mount.path for mount in shown if mount.kind in {"read", "write"}]
+    for path in secrets:
+        if any(is_inside(path, folder) for folder in folders):
+            yield Mount("hide", path)
 
 
 def _list_own(paths: SandboxPaths) -> Iterator[Mount]:

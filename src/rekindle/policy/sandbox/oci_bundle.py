@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from rekindle.policy.sandbox.mounts import ROOT, Mount
+from rekindle.policy.sandbox.mounts import EMPTY_FILE, ROOT, Mount
 from rekindle.policy.sandbox.profile import SandboxProfile
 from rekindle.policy.sandbox.resource_limits import find_quota
 from rekindle.policy.sandbox.sandbox_command import SandboxCommand
@@ -105,9 +105,11 @@ def _render_mounts(mounts: Sequence[Mount], places: Mapping[str, str]) -> list[d
             options = [*_PLAIN, "mode=755", *(["ro"] if mount.path in closed else [])]
             rendered.append(_render_mount(mount.path, "tmpfs", "tmpfs", options))
         elif mount.kind != "close":
-            options = ["rbind", *_PLAIN, *(["rro"] if mount.kind == "read" else [])]
+            is_hidden = mount.kind == "hide"
+            options = ["rbind", *_PLAIN, *(["rro"] if mount.kind != "write" else [])]
             place = places.get(mount.path, mount.path)
-            rendered.append(_render_mount(place, "none", mount.path, options))
+            source = EMPTY_FILE if is_hidden else mount.path
+            rendered.append(_render_mount(place, "none", source, options))
     return rendered
 
 

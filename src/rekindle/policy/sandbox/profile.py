@@ -34,6 +34,8 @@ class SandboxFloor(msgspec.Struct, frozen=True):
     processes: int | None = None
     cpu: float | None = None
     is_container: bool = False
+    secrets: tuple[str, ...] = ()
+    """Files that no agent on the host may read, such as the worker's keys."""
 
 
 def choose_profile(

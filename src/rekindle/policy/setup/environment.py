@@ -24,6 +24,7 @@ _CREDENTIAL = re.compile(
     r"|AUTH|CREDENTIALS?|COOKIE|DSN)($|_)",
     re.IGNORECASE,
 )
+_OWN_PREFIX = "REKINDLE_"
 _GIT_LOGINS = frozenset(
     ("SSH_AUTH_SOCK", "SSH_ASKPASS", "GIT_ASKPASS", "GIT_SSH", "GIT_SSH_COMMAND")
 )
@@ -87,6 +88,11 @@ def is_credential(name: str) -> bool:
     return bool(_CREDENTIAL.search(name)) or _is_for_git(name)
 
 
+def is_for_host(name: str) -> bool:
+    """Return whether only a fleet host's worker needs a variable: its keys, and git's logins."""
+    return name.startswith(_OWN_PREFIX) or _is_for_git(name)
+
+
 def drop_git_variables(variables: Mapping[str, str]) -> dict[str, str]:
     """Return the variables without those from which git gets its credentials."""
     return {name: value for name, value in variables.items() if not _is_for_git(name)}
@@ -98,7 +104,7 @@ def _is_for_git(name: str) -> bool:
 
 def list_withheld(ours: Mapping[str, str], passed: Collection[str]) -> dict[str, str]:
     """Return the variables withheld from an agent, except the shell's and Rekindle's own."""
-    own = ("REKINDLE_", *_PREFIXES)
+    own = (_OWN_PREFIX, *_PREFIXES)
     expected = _NAMES | _OF_THE_SHELL
     return {
         name: value

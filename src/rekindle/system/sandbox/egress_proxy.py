@@ -26,10 +26,16 @@ _LAST_PORT = 65535
 _EMBEDDED = (bytes(10) + b"\xff\xff", bytes(12), b"\x00\x64\xff\x9b" + bytes(8))
 """Prefixes of IPv6 addresses that contain an IPv4 address."""
 _LOOPBACK, _LOOPBACK_4 = f"{1:0128b}", f"{127:08b}"
-_REFUSED_4 = (f"{0:08b}", f"{169:08b}{254:08b}", "111")
-"""Bit prefixes that a host name must not resolve to: this host, link-local and multicast."""
-_REFUSED = ("1111111010", "11111111", f"{0xFD000EC2_00000000_00000000_00000254:0128b}")
-"""The same for IPv6: link-local, multicast, and a cloud's credential service."""
+_REFUSED_4 = (f"{0:08b}", f"{169:08b}{254:08b}", "111", f"{0x646464C8:032b}")
+"""Bit prefixes that a host name must not resolve to: this host, link-local, multicast, and a
+cloud's credential service.
+"""
+_REFUSED = (
+    *("1111111010", "11111111", f"{0x2002:016b}"),
+    f"{0xFD000EC2_00000000_00000000_00000254:0128b}",
+    f"{0xFD2000CE_00000000_00000000_00000254:0128b}",
+)
+"""The same for IPv6: link-local, multicast, tunnels to IPv4, and clouds' credential services."""
 
 
 class Proxy:

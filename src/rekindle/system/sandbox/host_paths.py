@@ -16,6 +16,8 @@ from rekindle.system.files import durable_files
 _SYSTEM = ("/usr", "/etc", "/opt", "/nix", "/run/current-system")
 _LINKED = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 """System folders that are links to /usr on most hosts."""
+_SECRETS = ("shadow*", "gshadow*", "ssh/ssh_host_*_key", "ssl/private/*.key")
+"""Files in /etc that only root may read."""
 _MODULES = "node_modules"
 
 
@@ -26,6 +28,12 @@ def find_system() -> tuple[tuple[str, ...], dict[str, str]]:
     return tuple(path for path in folders if Path(path).is_dir()), links
 
 
+def find_secrets(files: Iterable[str]) -> tuple[str, ...]:
+    """Return the files that exist among these and the system's own secrets, with their targets."""
+    system = (str(path) for pattern in _SECRETS for path in Path("/etc").glob(pattern))
+    return tuple(one for one in _with_targets((*files, *system)) if Path(one).is_file())
+
+
 def find_runtime() -> tuple[str, ...]:
     """Return the folders of the Rekindle package and of the Python that runs it."""
     package = Path(rekindle.__file__).parent
@@ -33,13 +41,11 @@ def find_runtime() -> tuple[str, ...]:
     return _with_targets(path for path in found if path != "/")
 
 
-def find_programs(
-    words: Sequence[str], path: str, home: str, *, hides_home: bool = False
-) -> tuple[str, ...]:
+def find_programs(words: Sequence[str], path: str, home: str, project: str = "") -> tuple[str, ...]:
     """Return the folders in PATH, and the folders of the programs and files named in `words`.
 
-    With `hides_home`, a file in the home directory must be a program, because the author of the
-    words may not read the home directory.
+    With `project`, the author of the words may read neither the home directory nor the folder with
+    the host's projects. A file there must be in this project, or be a program in the home.
     """
     folders = [
         folder
@@ -47,17 +53,19 @@ def find_programs(
         if folder.startswith("/") and not Path(home).is_relative_to(folder)
     ]
     files = [word for word in words if word.startswith("/") and Path(word).is_file()]
-    if hides_home:
-        own = (home, str(Path.home()))
-        files = [
-            file
-            for file in files
-            if os.access(file, os.X_OK)
-            or not any(Path(file).resolve().is_relative_to(one) for one in own)
-        ]
+    if project:
+        files = [file for file in files if _is_readable(Path(file).resolve(), home, project)]
     for file in files:
         folders += [file, *_list_beside(Path(file)), *_list_beside(Path(file).resolve())]
     return _with_targets(folder for folder in folders if Path(folder).exists())
+
+
+def _is_readable(file: Path, home: str, project: str) -> bool:
+    own = Path(project).resolve()
+    if file.is_relative_to(own.parent):
+        return file.is_relative_to(own)
+    is_in_home = any(file.is_relative_to(one) for one in (home, Path.home()))
+    return not is_in_home or os.access(file, os.X_OK)
 
 
 def _list_beside(file: Path) -> list[str]:

@@ -54,5 +54,11 @@ def test_the_line_that_allows_a_host(host, line):
 
 
 def test_link_local_addresses_are_dropped():
-    hosts = ("169.254.169.254:80", "127.0.0.1:8080", "fe80::1:80", "api.example.com:443")
+    hosts = (
+        "169.254.169.254:80",
+        "127.0.0.1:8080",
+        "fe80::1:80",
+        "100.100.100.200:80",
+        "api.example.com:443",
+    )
     assert drop_link_local(hosts) == ("127.0.0.1:8080", "api.example.com:443")

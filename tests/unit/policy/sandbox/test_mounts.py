@@ -136,3 +136,12 @@ def test_an_optional_mount_needs_its_path():
     mounts = [Mount("read", "/a"), Mount("read", "/b", is_optional=True)]
     assert drop_absent(mounts, []) == mounts[:1]
     assert drop_absent(mounts, ["/b"]) == mounts
+
+
+def test_a_secret_is_hidden_only_where_the_sandbox_shows_it():
+    secrets = ("/usr/key", "/home/me/key")
+    found = make_mounts(msgspec.structs.replace(PATHS, secrets=secrets), SandboxProfile())
+    hidden = [mount for mount in found if mount.kind == "hide"]
+    assert hidden == [Mount("hide", "/usr/key")]
+    # Later mounts must not show it again.
+    assert {mount.kind for mount in found[found.index(hidden[0]) + 1 :]} == {"close"}

@@ -127,15 +127,22 @@ def test_links_and_missing_files_are_not_real(tmp_path):
     assert host_paths.identify_real(paths) == {file: f"{status.st_dev}:{status.st_ino}"}
 
 
-def test_on_a_host_a_file_in_the_home_must_be_a_program(tmp_path):
+def test_on_a_host_an_agent_names_no_file_of_the_home_or_of_a_neighbour(tmp_path):
     home = tmp_path / "users/me"
     secret, program = make(home / ".ssh/id"), make(home / "tools/cli")
+    own, other = make(home / "hosts/own/work/agent.py"), make(home / "hosts/other/work/result")
     Path(program).chmod(0o755)
-    elsewhere = make(tmp_path / "agents/agent.py")
-    words = (secret, program, elsewhere)
-    assert secret in host_paths.find_programs(words, "", str(home))
-    found = host_paths.find_programs(words, "", str(home), hides_home=True)
-    assert found == (program, elsewhere)
-    link = tmp_path / "link"
+    Path(other).chmod(0o755)
+    elsewhere, link = make(tmp_path / "agents/agent.py"), tmp_path / "link"
     link.symlink_to(secret)
-    assert host_paths.find_programs((str(link),), "", str(home), hides_home=True) == ()
+    words = (secret, program, own, other, elsewhere, str(link))
+    assert {secret, other, str(link)} < set(host_paths.find_programs(words, "", str(home)))
+    found = host_paths.find_programs(words, "", str(home), str(home / "hosts/own"))
+    assert found == (program, own, elsewhere)
+
+
+def test_only_secrets_that_exist_are_hidden_with_their_targets(tmp_path, monkeypatch):
+    monkeypatch.setattr(host_paths, "_SECRETS", ())
+    key, link = make(tmp_path / "keys/client.key"), tmp_path / "client.key"
+    link.symlink_to(key)
+    assert host_paths.find_secrets([str(link), str(tmp_path / "gone")]) == (str(link), key)
