@@ -1,7 +1,8 @@
 """Workflows that run during an upgrade: the new version replays what the old one did."""
 
 import asyncio
-from datetime import UTC, datetime
+import json
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from rekindle.fleet.engine.payload_converter import make_data_converter
 from rekindle.policy.exits import restart
 from rekindle.policy.fleet import agent_leases
 from rekindle.policy.fleet.agent_registry import RegisteredAgent
+from rekindle.thresholds.control_limits import FLEET_LISTING_SECONDS
 
 RECORDED = sorted(HISTORIES.glob("*/*.json"))
 
@@ -27,8 +29,8 @@ def name(path: Path) -> str:
     return f"{path.parent.name}-{path.stem}"
 
 
-def replayed(path: Path, agent: type, **how) -> None:
-    history = WorkflowHistory.from_json(f"default/{path.stem}", path.read_text())
+def replayed(path: Path, agent: type, text: str = "", **how) -> None:
+    history = WorkflowHistory.from_json(f"default/{path.stem}", text or path.read_text())
     replayer = Replayer(workflows=[agent], data_converter=make_data_converter(()), **how)
     asyncio.run(replayer.replay_workflow(history))
 
@@ -36,6 +38,58 @@ def replayed(path: Path, agent: type, **how) -> None:
 @pytest.mark.parametrize("path", RECORDED, ids=name)
 def test_what_was_done_before_is_done_again(path):
     replayed(path, AgentWorkflow)
+
+
+def list_update_tasks(path: Path) -> list[int]:
+    """List the workflow tasks that accepted an update after the agent was shown as running."""
+    events = json.loads(path.read_text())["events"]
+    shown = [int(event["eventId"]) for event in events if "UPSERT" in event["eventType"]]
+    found, started = set(), 0
+    for event in events:
+        if event["eventType"].endswith("WORKFLOW_TASK_STARTED"):
+            started = int(event["eventId"])
+        elif event["eventType"].endswith("UPDATE_ACCEPTED") and int(event["eventId"]) > shown[2]:
+            found.add(started)
+    return sorted(found)[:3]
+
+
+def move_events(path: Path, first: int) -> str:
+    """Return a history in which the figures are old at the first event to be moved."""
+    recorded = json.loads(path.read_text())
+    for event in recorded["events"]:
+        if int(event["eventId"]) >= first:
+            moment = datetime.fromisoformat(event["eventTime"])
+            moment += timedelta(seconds=FLEET_LISTING_SECONDS + 100)
+            event["eventTime"] = moment.isoformat().replace("+00:00", "Z")
+    return json.dumps(recorded)
+
+
+MOVED = [
+    (path, first)
+    for path in RECORDED
+    if path.parent.name == "0.1.0" and path.stem in {"cycles", "asked", "person"}
+    for first in list_update_tasks(path)
+]
+
+
+@pytest.mark.parametrize(
+    ("path", "first"), MOVED, ids=[f"{name(path)}-{first}" for path, first in MOVED]
+)
+def test_a_run_from_before_is_not_listed_again_within_a_state(path, first):
+    """Its history lacks the command, even if the figures were old or the definition was new."""
+    replayed(path, AgentWorkflow, move_events(path, first))
+
+
+def test_without_the_patch_it_would_be(monkeypatch):
+    monkeypatch.setattr(workflow, "patched", lambda _: True)
+    path, first = MOVED[0]
+    with pytest.raises(NondeterminismError):
+        replayed(
+            path,
+            AgentWorkflow,
+            move_events(path, first),
+            workflow_runner=UnsandboxedWorkflowRunner(),
+        )
 
 
 def test_every_life_is_among_them():

@@ -28,6 +28,9 @@ REASON_MEMO = "rekindle_reason"
 EMPTY = "-"
 """Value of an attribute without a name, which a query can ask for."""
 _USAGE = timedelta(seconds=FLEET_LISTING_SECONDS)
+_PATCH = "listing-within-a-state"
+"""Name of the change that lets an agent be listed again while its state, host and pool stay the
+same. Runs that began before it do not have these commands in their histories."""
 
 
 class _Standing(msgspec.Struct, frozen=True):
@@ -73,14 +76,20 @@ class AgentListing:
 
     def show(self, registered: RegisteredAgent, state: str, host: str) -> None:
         """Update the search attributes, which are not encrypted and contain no agent text."""
-        self._show(registered, state, host or EMPTY)
+        host, shown = host or EMPTY, self._standing
+        is_moved = shown is None or (state, host, registered.definition.pool) != (
+            shown.state,
+            shown.host,
+            shown.pool,
+        )
+        self._show(registered, state, host, is_moved=is_moved)
 
     def refresh(self, registered: RegisteredAgent) -> None:
         """Show a new question or definition at once, and new figures if the shown ones are old."""
         if self._standing is not None:
-            self._show(registered, self._standing.state, self._standing.host)
+            self._show(registered, self._standing.state, self._standing.host, is_moved=False)
 
-    def _show(self, registered: RegisteredAgent, state: str, host: str) -> None:
+    def _show(self, registered: RegisteredAgent, state: str, host: str, *, is_moved: bool) -> None:
         now, definition = workflow.now(), registered.definition
         standing = _Standing(
             state,
@@ -94,6 +103,8 @@ class AgentListing:
         usage = _Usage(registered.projection.cycle, round(spent.usd, 4), spent.tokens)
         is_old = self._shown_at is not None and now - self._shown_at >= _USAGE
         if standing == self._standing and not (is_old and usage != self._usage):
+            return
+        if not is_moved and not workflow.patched(_PATCH):
             return
         self._standing, self._usage, self._shown_at = standing, usage, now
         workflow.upsert_search_attributes(
