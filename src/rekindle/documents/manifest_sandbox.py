@@ -6,8 +6,8 @@ import msgspec
 
 from rekindle.formats.validation import describe_key as _doc
 
-SIZE_PATTERN = r"^\d+(\.\d+)?[KMGT]$"
-"""Regular expression for an amount of memory in rekindle.yaml."""
+SIZE_PATTERN = r"^([0-9]{1,9}(\.[0-9]+)?[KMG]|[0-9]{1,6}(\.[0-9]+)?T)(?!\n)$"
+"""Regular expression for an amount of memory in rekindle.yaml, which the kernel can represent."""
 HOST_PATTERN = r"^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:[0-9]{1,5})?$"
 """Regular expression for a host in rekindle.yaml: a name with an optional port."""
 PATH_PATTERN = r"^[^\x00]+$"

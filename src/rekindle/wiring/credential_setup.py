@@ -10,7 +10,7 @@ from rekindle.policy.setup import environment
 from rekindle.ports import Harness
 
 
-def require_helper(program: str, root: Path | None) -> str:
+def require_helper(program: str, root: Path) -> str:
     """Return the helper's absolute path.
 
     Raises:
@@ -24,11 +24,11 @@ def require_helper(program: str, root: Path | None) -> str:
             hint="write the path of a program to --credentials, without arguments",
         )
     path = Path(located).resolve()
-    if root is not None and path.is_relative_to(root.resolve()):
+    if path.is_relative_to(root.resolve()):
         raise CredentialsError(
             program,
             "is in the folder for the agents, who could change it",
-            hint="move it out of --root",
+            hint=f"move it out of {root}",
         )
     return str(path)
 

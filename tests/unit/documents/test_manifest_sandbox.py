@@ -50,6 +50,8 @@ def test_a_sandbox_is_on_off_or_on_with_additions(value, parsed):
         ("{wrote: [x]}", "unknown key 'agents.trades.sandbox.wrote'"),
         ("{write: x}", "agents.trades.sandbox.write: expected a list"),
         ("{memory: lots}", "agents.trades.sandbox.memory"),
+        ('{memory: "8G\\n"}', "agents.trades.sandbox.memory"),
+        ("{memory: 999999999999T}", "agents.trades.sandbox.memory"),
         (
             "{processes: 0}",
             "agents.trades.sandbox.processes: expected a whole number of at least 1",

@@ -67,7 +67,7 @@ def test_with_a_helper_the_manifest_cannot_name_a_credential_of_the_host(make, v
 def test_a_helper_is_an_executable_outside_the_agents_folder(tmp_path):
     (program := tmp_path / "helper").write_text("#!/bin/sh\n")
     with pytest.raises(CredentialsError, match="is not an executable program"):
-        require_helper(str(program), None)
+        require_helper(str(program), tmp_path / "agents")
     program.chmod(0o755)
     assert require_helper(str(program), tmp_path / "agents") == str(program.resolve())
     with pytest.raises(CredentialsError, match="in the folder for the agents"):

@@ -44,7 +44,8 @@ _OPTIONS = (
     click.option(
         "--memory",
         type=_SizeOption(),
-        help="Maximum memory for each agent. Default: the host's memory divided by --slots.",
+        help="Maximum memory for each agent. Default: the host's memory divided by --slots, but at "
+        "least 2G.",
     ),
     click.option(
         "--processes",

@@ -212,14 +212,15 @@ def worker(
         processes=processes,
         cpu=cpu,
     )
-    helper = credential_setup.require_helper(credentials, root) if credentials else ""
+    home = RekindleFolder(project.path)
+    place = (root or home.path / "fleet").resolve()
+    helper = credential_setup.require_helper(credentials, place) if credentials else ""
     allowed = parse_teams(teams) if teams is not None else frozenset[str]()
     from rekindle.fleet.engine.connect import connect_when_up  # noqa: PLC0415 - needs the fleet extra
     from rekindle.fleet.engine.telemetry import make_runtime  # noqa: PLC0415 - as above
     from rekindle.fleet.hosts.health_server import WorkerHealth, serve_health  # noqa: PLC0415 - as above
     from rekindle.fleet.hosts.worker import run_host  # noqa: PLC0415 - as above
 
-    home = RekindleFolder(project.path)
     if root is None:
         home.make()
     host_name = name or f"{os.uname().nodename}-{host.identify_host()[:8]}"
@@ -235,7 +236,7 @@ def worker(
                 host=host_name,
                 pool=pool,
                 slots=slots,
-                root=(root or home.path / "fleet").resolve(),
+                root=place,
                 say=echo,
                 teams=allowed,
                 floor=floor,

@@ -89,7 +89,11 @@ def parse_credentials(data: bytes, program: str, now: datetime) -> LaunchCredent
         return parsed
     if parsed.expires.tzinfo is None:
         raise CredentialsError(program, "printed `expires` without a time zone")
-    expires = parsed.expires.astimezone(UTC)
+    try:
+        expires = parsed.expires.astimezone(UTC)
+    except OverflowError:
+        words = "printed a time in `expires` that is not in the years 1 to 9999 in UTC"
+        raise CredentialsError(program, words) from None
     if expires <= now:
         raise CredentialsError(program, "printed credentials that have already expired")
     return msgspec.structs.replace(parsed, expires=expires)

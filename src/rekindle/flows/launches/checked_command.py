@@ -8,6 +8,7 @@ from contextlib import closing
 import msgspec
 
 from rekindle.errors import ProgramMissingError, RekindleError
+from rekindle.flows.launches.launch_access import make_command_access
 from rekindle.flows.launches.sandboxed_start import start_program
 from rekindle.flows.operator.stop_check import StopCheck
 from rekindle.flows.supervisor_ports import AgentSpec, SupervisorPorts
@@ -57,6 +58,7 @@ class CheckedCommand:
                 prompt="",
                 environment=self._agent.environment,
                 has_network=self._has_network,
+                access=make_command_access(self._agent),
             )
         except RekindleError as error:
             reason = error.reason if isinstance(error, ProgramMissingError) else error

@@ -15,7 +15,7 @@ from rekindle.errors import CredentialsError
 from rekindle.flows.supervisor_ports import AgentSpec
 from rekindle.policy.sandbox.gateway_access import GatewayAccess, make_access
 from rekindle.system import clock, credential_program
-from rekindle.system.sandbox.gateway_setup import GatewaySetup
+from rekindle.system.sandbox.gateway_setup import GatewaySetup, pack_environment
 
 
 class LaunchAccess(msgspec.Struct, frozen=True):
@@ -27,6 +27,8 @@ class LaunchAccess(msgspec.Struct, frozen=True):
     """Hosts that only the gateway may reach, each as `name:port`."""
     setup: bytes = b""
     """Setup of the gateway; empty if there is none."""
+    reaches_model: bool = True
+    """Whether the program may reach the hosts that its CLI needs."""
 
     def __repr__(self) -> str:
         return f"LaunchAccess({sorted(self.environment)})"
@@ -35,6 +37,15 @@ class LaunchAccess(msgspec.Struct, frozen=True):
         """Return a command with the gateway's arguments after the CLI's program."""
         place = max(len(program), 1)
         return (*argv[:place], *self.arguments, *argv[place:])
+
+
+def make_command_access(agent: AgentSpec) -> LaunchAccess | None:
+    """Return what a command beside the CLI gets, or None if the host has no helper.
+
+    It gets no credentials, so it could reach the model only with those of another account.
+    """
+    host = agent.credentials
+    return LaunchAccess(reaches_model=False) if host is not None and host.program else None
 
 
 def fetch_access(agent: AgentSpec, launch: str) -> LaunchAccess | None:
@@ -61,13 +72,18 @@ def fetch_access(agent: AgentSpec, launch: str) -> LaunchAccess | None:
         return LaunchAccess(credentials.env)
     gateway = _open_gateway(agent, host, credentials)
     setup = GatewaySetup(
-        host.program, request.decode(), dict(os.environ), credentials.keys, credentials.expires
+        host.program,
+        request.decode(),
+        pack_environment(os.environb),
+        credentials.keys,
+        credentials.expires,
     )
     return LaunchAccess(
         {**credentials.env, **gateway.environment},
         gateway.arguments,
         gateway.keyed,
         msgspec.json.encode(setup),
+        reaches_model=False,
     )
 
 

@@ -62,7 +62,7 @@ def start_program(
     setup = access.setup if access is not None else b""
     if not has_network:
         # With a gateway, the CLI needs no other host, not even that of its model.
-        needs = SandboxNeeds() if setup else agent.harness.SANDBOX
+        needs = agent.harness.SANDBOX if not access or access.reaches_model else SandboxNeeds()
         hosts = allowed_hosts.list_hosts(needs, environment, sandbox.profile.network)
     if sandbox.profile.is_on_host:
         # The author of a manifest must not reach the credential service of a fleet's host.

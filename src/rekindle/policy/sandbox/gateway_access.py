@@ -13,7 +13,7 @@ from rekindle.policy.sandbox.allowed_hosts import PROXY_PORT
 PLACEHOLDER = "key-added-by-the-host"
 """Value of the CLI's key variables, because a CLI without any key does not ask its model."""
 _BYPASSES = ("NO_PROXY", "no_proxy")
-_TLS_PORT = 443
+_TLS_PORT, _PLAIN_PORT = 443, 80
 
 
 class GatewayAccess(msgspec.Struct, frozen=True):
@@ -21,7 +21,7 @@ class GatewayAccess(msgspec.Struct, frozen=True):
     arguments: tuple[str, ...]
     """Arguments to insert after the CLI's program."""
     keyed: tuple[str, ...]
-    """Hosts that have a key, each as `name:port`, with the ports for plain HTTP and HTTPS."""
+    """Hosts that have a key, each as `name:port`. For HTTPS on port 443, port 80 is included."""
 
 
 def make_access(
@@ -62,7 +62,7 @@ def make_access(
             **dict.fromkeys(_BYPASSES, "127.0.0.1"),
         },
         tuple(one.replace("{url}", address) for one in gateway.arguments),
-        tuple(one for host in credentials.keys for one in (add_port(host), f"{host}:80")),
+        tuple(one for host in credentials.keys for one in _list_addresses(host)),
     )
 
 
@@ -81,6 +81,11 @@ def _find_host(name: str, credentials: LaunchCredentials) -> str:
     """Return the host as `keys` names it, or "" if it has no key."""
     same = (name, name.removesuffix(f":{_TLS_PORT}"), f"{name}:{_TLS_PORT}")
     return next((one for one in same if one in credentials.keys), "")
+
+
+def _list_addresses(host: str) -> tuple[str, ...]:
+    name = host.removesuffix(f":{_TLS_PORT}")
+    return (name,) if ":" in name else (f"{name}:{_TLS_PORT}", f"{name}:{_PLAIN_PORT}")
 
 
 def add_port(host: str) -> str:

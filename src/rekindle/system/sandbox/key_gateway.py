@@ -41,7 +41,7 @@ from rekindle.system.sandbox.egress_proxy import (
     receive_listener,
     serve_all,
 )
-from rekindle.system.sandbox.gateway_setup import GatewaySetup
+from rekindle.system.sandbox.gateway_setup import GatewaySetup, unpack_environment
 from rekindle.thresholds.credential_limits import (
     GATEWAY_DRAIN_PIECES,
     GATEWAY_DRAIN_SECONDS,
@@ -80,7 +80,7 @@ class KeyRing:
         setup = self._setup
         try:
             output = credential_program.run_helper(
-                setup.program, setup.request.encode(), setup.environment
+                setup.program, setup.request.encode(), unpack_environment(setup.environment)
             )
             renewed = parse_credentials(output, setup.program, self._now())
         except CredentialsError as error:

@@ -108,3 +108,16 @@ def test_each_key_is_explained(project, capsys, key, shown):
     assert run(["config", "explain", key]) == 0
     assert shown in capsys.readouterr().out
     assert run(["config", "explain", key, "--json"]) == 0
+
+
+def test_a_credential_helper_in_the_default_folder_for_the_agents_is_refused(project, capsys):
+    say(project, "fleet: {address: '127.0.0.1:1'}")
+    helper = project / ".rekindle/fleet/helper"
+    helper.parent.mkdir(parents=True)
+    helper.write_text("#!/bin/sh\n")
+    helper.chmod(0o755)
+    arguments = ["fleet", "worker", "--sandbox", "off", "--credentials", str(helper)]
+    assert run(arguments) != 0
+    said = capsys.readouterr().err
+    assert "is in the folder for the agents" in said
+    assert f"move it out of {helper.parent}" in said

@@ -49,6 +49,7 @@ def test_all_parts_are_optional():
         (b'{"env": {"A": "sk-secret-1234\\u0000"}}', "a variable that cannot be set"),
         (b'{"expires": "2026-01-31T12:00:00"}', "`expires` without a time zone"),
         (b'{"expires": "2026-01-31T12:00:00Z"}', "have already expired"),
+        (b'{"expires": "9999-12-31T23:59:59-12:00"}', "the years 1 to 9999"),
     ],
 )
 def test_an_unusable_output_is_refused_without_quoting_it(output, reason):

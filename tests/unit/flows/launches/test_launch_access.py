@@ -1,6 +1,7 @@
 """Credentials from a host's helper, before a launch."""
 
 import json
+import os
 
 import msgspec
 import pytest
@@ -12,6 +13,7 @@ from rekindle.flows.launches.launch_access import LaunchAccess, fetch_access
 from rekindle.flows.supervisor_ports import AgentSandbox, AgentSpec
 from rekindle.harnesses.claude_code import claude_harness
 from rekindle.harnesses.codex import codex_harness
+from rekindle.system.sandbox.gateway_setup import GatewaySetup, unpack_environment
 from rekindle.wiring.open_store import HARNESSES
 
 KEYS = {"api.anthropic.com": {"header": "x-api-key", "value": "sk-real"}}
@@ -64,6 +66,13 @@ def test_keys_are_only_in_the_setup_of_the_gateway(make):
     url = "http://127.0.0.1:3128/api.anthropic.com"
     assert access.environment["ANTHROPIC_BASE_URL"] == url
     assert "api.anthropic.com:443" in access.keyed
+
+
+def test_the_helper_gets_the_same_bytes_again_for_new_keys(make, monkeypatch):
+    """A variable need not be valid text."""
+    monkeypatch.setitem(os.environb, b"ODD", b"caf\xe9 \xc3\xa9")
+    setup = msgspec.json.decode(fetch_access(make({"keys": KEYS}), "1").setup, type=GatewaySetup)
+    assert unpack_environment(setup.environment) == dict(os.environ)
 
 
 def test_arguments_come_after_the_program_of_the_cli(make):

@@ -37,6 +37,11 @@ def test_the_cli_gets_the_gateway_and_a_placeholder():
     assert "sk-real" not in repr(made)
 
 
+def test_only_the_gateway_reaches_a_host_with_a_key():
+    made = access({}, "api.example.com:443", "m.example:8443")
+    assert made.keyed == ("api.example.com:443", "api.example.com:80", "m.example:8443")
+
+
 @pytest.mark.parametrize(
     ("url", "host", "path"),
     [
