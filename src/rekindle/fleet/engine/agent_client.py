@@ -196,7 +196,7 @@ class AgentClient:
     async def listed(self, only: Sequence[str] = ()) -> AsyncIterator[ListedAgent]:
         """Yield all agents, or `only` the named ones. The list may be a second out of date."""
         query = render_filter(self.client, AgentFilter(names=only))
-        async for listed in list_agents(self.client, query):
+        async for listed in list_agents(self.client, query, self._patience):
             yield listed
 
     def workflow(self, agent: str) -> str:

@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 from temporalio.client import Client, WorkflowExecution, WorkflowExecutionStatus
 
-from rekindle.documents.screens.agent_row import AgentState
+from rekindle.documents.screens.agent_row import STATES, AgentState
 from rekindle.documents.screens.fleet_row import FleetRow
-from rekindle.errors import RekindleError
+from rekindle.errors import RekindleError, UsageError
 from rekindle.fleet.agent.agent_listing import (
     ASKS_ATTRIBUTE,
     CHANGED_ATTRIBUTE,
@@ -25,6 +25,7 @@ from rekindle.fleet.agent.agent_listing import (
     USD_ATTRIBUTE,
 )
 from rekindle.fleet.engine.stuck_workflows import read_build, read_problem
+from rekindle.formats.identifiers import AGENT_NAME
 from rekindle.policy.operator.build_row import LISTED_STATES, build_listed_row
 from rekindle.thresholds.control_limits import FLEET_BULK_SECONDS
 
@@ -32,6 +33,7 @@ _AGENTS = 'WorkflowType="Agent"'
 ALL_AGENTS = f'{_AGENTS} AND ExecutionStatus="Running"'
 """Query that selects all agents in the engine's list of workflows."""
 _STUCK = "TemporalReportedProblems IS NOT NULL"
+_QUOTES = frozenset("\"'`\\")
 _MOST = timedelta(seconds=FLEET_BULK_SECONDS)
 
 
@@ -83,16 +85,19 @@ def render_filter(client: Client, only: AgentFilter) -> str:
         ids = ", ".join(f'"{client.namespace}/{name}"' for name in only.names)
         parts.append(f"WorkflowId IN ({ids})")
     if only.team is not None:
-        parts.append(f'{TEAM_ATTRIBUTE.name}="{only.team or EMPTY}"')
+        parts.append(_render_team(only.team))
     if only.pool:
-        parts.append(f'{POOL_ATTRIBUTE.name}="{only.pool}"')
+        parts.append(f'{POOL_ATTRIBUTE.name}="{_require_name("pool", only.pool)}"')
     if only.host:
-        parts.append(f'{HOST_ATTRIBUTE.name}="{only.host}"')
+        parts.append(f'{HOST_ATTRIBUTE.name}="{_require_host(only.host)}"')
     if only.asks:
         parts.append(f"{ASKS_ATTRIBUTE.name}=true")
     if only.state == "broken":
         parts.append(_STUCK)
     elif only.state is not None:
+        if only.state not in LISTED_STATES:
+            hint = f"use one of: {', '.join(STATES)}"
+            raise UsageError(f"{only.state!r} is not a state", hint=hint)
         states = ", ".join(f'"{state}"' for state in LISTED_STATES[only.state])
         parts.append(f"{STATE_ATTRIBUTE.name} IN ({states})")
     return " AND ".join(parts)
@@ -107,12 +112,38 @@ def render_changes(since: datetime, team: str | None) -> str:
     new = (CHANGED_ATTRIBUTE.name, "StartTime", "CloseTime")
     query = f'{_AGENTS} AND ExecutionStatus!="ContinuedAsNew" AND ('
     query += " OR ".join(f'{name} >= "{at}"' for name in new) + ")"
-    return query if team is None else f'{query} AND {TEAM_ATTRIBUTE.name}="{team or EMPTY}"'
+    return query if team is None else f"{query} AND {_render_team(team)}"
 
 
-async def list_agents(client: Client, query: str) -> AsyncIterator[ListedAgent]:
+def _render_team(team: str) -> str:
+    return f'{TEAM_ATTRIBUTE.name}="{_require_name("team", team) if team else EMPTY}"'
+
+
+def _require_name(field: str, name: object) -> str:
+    """Return a name that is safe in a query. Raise UsageError if it is not."""
+    if isinstance(name, str) and AGENT_NAME.match(name):
+        return name
+    raise UsageError(
+        f"{name!r} is not a valid {field} name",
+        hint="use up to 63 of a-z, 0-9, - and _, starting with a letter or a digit",
+    )
+
+
+def _require_host(name: object) -> str:
+    """Return a host's name, which its operator chooses freely, if it is safe in a query."""
+    if isinstance(name, str) and name.isprintable() and not set(name) & _QUOTES:
+        return name
+    raise UsageError(
+        f"{name!r} is not a valid host name",
+        hint="use the name that `rekindle fleet hosts` shows, without quotes and backslashes",
+    )
+
+
+async def list_agents(
+    client: Client, query: str, patience: timedelta = _MOST
+) -> AsyncIterator[ListedAgent]:
     """Yield the agents that a query selects. The list may be a second out of date."""
-    async for listed in client.list_workflows(query, rpc_timeout=_MOST):
+    async for listed in client.list_workflows(query, rpc_timeout=patience):
         yield await _read_listed(client, listed)
 
 

@@ -42,6 +42,13 @@ _OWN_FIELDS = {
 _SECTIONS = ("runtime", "personas", "notify", "redact", "prices", "accounts", "quota")
 _KEY_PATH = re.compile(r"^[\w.\[\]-]+: ")
 """Beginning of a message about a key in rekindle.yaml, which the program does not have."""
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_TEXTS = (
+    *("name", "harness", "task", "repository", "branch", "folder", "team", "pool", "model"),
+    *("system_prompt", "rules"),
+)
+_LISTS = ("command", "until")
+_MAPPINGS = ("env", "settings", "manifest")
 _PLACEHOLDER = "agent"
 """Name in the manifest that is checked, so that agents with equal settings share the result."""
 
@@ -104,6 +111,7 @@ def make_definition(spec: AgentSettings, fleet: FleetSettings) -> AgentDefinitio
     Raises:
         DefinitionError: A field is not valid. The error names it.
     """
+    _require_types(spec)
     pool, team = _require_names(spec, fleet)
     manifest_data = _make_manifest(spec) | {"fleet": {"pool": pool, "team": team}}
     checked = _check(spec, manifest_data)
@@ -124,6 +132,60 @@ def make_definition(spec: AgentSettings, fleet: FleetSettings) -> AgentDefinitio
     )
 
 
+def _require_types(spec: object) -> None:
+    """Raise DefinitionError for the first field of another type, which Python does not check."""
+    if not isinstance(spec, AgentSettings):
+        hint = 'use `rekindle.AgentSettings(name="...", harness="...", task="...")`'
+        reason = f"a definition is an AgentSettings, not a {type(spec).__name__}"
+        raise DefinitionError("without a name", "spec", reason, hint=hint)
+    _require_texts(spec)
+    for field in _LISTS:
+        words = getattr(spec, field)
+        if isinstance(words, str | bytes) or not isinstance(words, Sequence):
+            hint = f'use a program and its arguments, each a text: `{field}=["make", "test"]`'
+            raise _make_type_error(spec, field, "a list", hint)
+    for field in _MAPPINGS:
+        if not isinstance(getattr(spec, field), Mapping):
+            hint = f'use a mapping: `{field}={{"KEY": "value"}}`'
+            raise _make_type_error(spec, field, "a mapping", hint)
+    if not isinstance(spec.manifest.get("personas", {}), Mapping):
+        hint = "use a mapping of names to personas, as in rekindle.yaml"
+        raise DefinitionError(spec.name, "manifest.personas", "is not a mapping", hint=hint)
+
+
+def _require_texts(spec: AgentSettings) -> None:
+    for field in _TEXTS:
+        text = getattr(spec, field)
+        if text is None and field in {"team", "pool"}:
+            continue
+        if not isinstance(text, str):
+            raise _make_type_error(spec, field, "a text", f'use a text: `{field}="..."`')
+        if _SURROGATE.search(text):
+            hint = "decode it from bytes as UTF-8"
+            raise DefinitionError(str(spec.name), field, "is not valid Unicode", hint=hint)
+
+
+def _make_type_error(spec: AgentSettings, field: str, kind: str, hint: str) -> DefinitionError:
+    found = type(getattr(spec, field)).__name__
+    return DefinitionError(str(spec.name), field, f"is not {kind}, but {found}", hint=hint)
+
+
+def _require_size(spec: AgentSettings, rendered: str) -> None:
+    """Raise DefinitionError if the engine would refuse the definition because of its size."""
+    hint = "let the text name a file of the repository instead"
+    texts = {"task": spec.task, "rules": spec.rules, "system_prompt": spec.system_prompt}
+    sizes = {field: len(text.encode()) for field, text in texts.items()}
+    for field, size in sizes.items():
+        if size > FLEET_DOCUMENT_BYTES:
+            reason = f"is longer than {FLEET_DOCUMENT_BYTES:,} bytes"
+            raise DefinitionError(spec.name, field, reason, hint=hint)
+    if len(rendered.encode()) > FLEET_DOCUMENT_BYTES:
+        field = max(("command", *_MAPPINGS), key=lambda field: len(repr(getattr(spec, field))))
+        reason = f"the settings together are longer than {FLEET_DOCUMENT_BYTES:,} bytes"
+        hint = "put long values into a file of the repository, or into a variable on each host"
+        raise DefinitionError(spec.name, field, reason, hint=hint)
+
+
 def _require_names(spec: AgentSettings, fleet: FleetSettings) -> tuple[str, str]:
     """Return the agent's pool and team, after checking all fields that are not in a manifest."""
     pool = fleet.pool if spec.pool is None else spec.pool
@@ -133,11 +195,6 @@ def _require_names(spec: AgentSettings, fleet: FleetSettings) -> tuple[str, str]
             raise DefinitionError(
                 spec.name, field, f"{name!r} is not a valid name", hint=_NAME_HINT
             )
-    for field, text in (("task", spec.task), ("rules", spec.rules)):
-        if len(text.encode()) > FLEET_DOCUMENT_BYTES:
-            reason = f"is longer than {FLEET_DOCUMENT_BYTES:,} bytes"
-            hint = "let the text name a file of the repository instead"
-            raise DefinitionError(spec.name, field, reason, hint=hint)
     if not spec.task.strip():
         raise DefinitionError(spec.name, "task", "is empty", hint="say what the agent should do")
     if spec.harness == "command" and not spec.command:
@@ -204,9 +261,10 @@ def _drop_missing(value: Any) -> Any:
 def _check(spec: AgentSettings, data: Mapping[str, Any]) -> _CheckedSettings:
     try:
         text = _render(data)
-    except (TypeError, NotImplementedError) as error:
+    except (TypeError, ValueError, NotImplementedError) as error:
         hint = "use numbers, texts, lists and mappings, as in rekindle.yaml"
         raise DefinitionError(spec.name, "settings", str(error), hint=hint) from error
+    _require_size(spec, text)
     try:
         return _check_text(text)
     except _InvalidFieldError as error:

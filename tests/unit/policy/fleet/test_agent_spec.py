@@ -81,6 +81,23 @@ def test_a_secret_in_a_task_is_removed():
         ({"team": "A b"}, "team"),
         ({"task": " "}, "task"),
         ({"task": "x" * 300_000}, "task"),
+        ({"rules": "x" * 300_000}, "rules"),
+        ({"system_prompt": "x" * 300_000}, "system_prompt"),
+        ({"env": {"A": "x y " * 80_000}}, "env"),
+        ({"command": ["x"] * 300_000}, "command"),
+        ({"until": "pytest -q"}, "until"),
+        ({"command": "python3 x.py"}, "command"),
+        ({"command": b"true"}, "command"),
+        ({"until": {"make", "test"}}, "until"),
+        ({"name": 5}, "name"),
+        ({"harness": None}, "harness"),
+        ({"task": None}, "task"),
+        ({"task": b"Build it."}, "task"),
+        ({"task": "\ud800"}, "task"),
+        ({"env": {"A": "\ud800"}}, "settings"),
+        ({"team": 5}, "team"),
+        ({"settings": ["handover"]}, "settings"),
+        ({"manifest": {"personas": ["a"]}, "model": "gpt-5"}, "manifest.personas"),
         ({"harness": "command"}, "command"),
         ({"folder": "../other", "repository": "r"}, "folder"),
         ({"branch": "main"}, "branch"),
@@ -107,3 +124,9 @@ def test_an_error_names_the_field(fields, field):
     assert refused.value.field == field
     assert refused.value.hint
     assert "agents.agent" not in refused.value.reason
+
+
+def test_only_settings_of_an_agent_define_one():
+    with pytest.raises(DefinitionError, match="not a dict") as refused:
+        make_definition({"name": "scout"}, FLEET)
+    assert "AgentSettings" in refused.value.hint
