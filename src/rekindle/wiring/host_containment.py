@@ -1,5 +1,6 @@
 """Choose how a fleet host contains its agents, and check that it can."""
 
+import os
 from collections.abc import Iterable
 
 import msgspec
@@ -46,7 +47,11 @@ def find_host_floor(
         is_container=is_container,
     )
     plan = containments.find_containment(is_container=is_container).plan_limits(floor)
-    probe.find_limits(plan.memory, plan.processes)
+    try:
+        probe.find_limits(plan.memory, plan.processes)
+    except SandboxError as error:
+        # A host always limits its agents, whatever their `sandbox:` says.
+        raise SandboxError(str(error), hint=f"install util-linux, {_HOST_OFF}") from error
     if plan.ignores_cpu:
         raise SandboxError(
             "`--cpu` has no effect on this host, because no control group is delegated to the "
@@ -54,3 +59,18 @@ def find_host_floor(
             hint="run the worker as a service with `Delegate=yes`, or leave out `--cpu`",
         )
     return msgspec.structs.replace(floor, secrets=host_paths.find_secrets(secrets))
+
+
+def find_missing_limit(floor: SandboxFloor | None) -> str:
+    """Return a note if the number of processes is not limited on this host, or ""."""
+    if floor is None or os.geteuid() != 0:
+        return ""
+    plan = containments.find_containment(is_container=floor.is_container).plan_limits(floor)
+    if plan.processes is None:
+        return ""
+    container = "" if floor.is_container else "with `--sandbox container`, "
+    return (
+        "note: the number of an agent's processes is not limited, because this worker runs as root "
+        f"without a control group. Run the worker as an ordinary user, {container}or as a service "
+        "with `Delegate=yes`."
+    )

@@ -147,7 +147,7 @@ def _check_path(project: Project, name: str, key: str, path: str) -> None:
     is_own = is_inside(located, str(project.path.resolve()))
     if project.floor is not None and not is_own:
         words = f"`{key}: {to_one_line(path)}` of the sandbox is outside the agent's folder"
-        hint = f"remove it from `sandbox:`, or {_render_off(project)}"
+        hint = "move the files into the agent's folder, and remove the path from `sandbox:`"
         raise _make_error(project, name, words, hint)
     if key != "dir" and not Path(located).exists():
         words = f"`{key}: {to_one_line(path)}` of the sandbox does not exist"

@@ -1,5 +1,7 @@
 """A host contains its agents, or its worker refuses to start."""
 
+import os
+
 import pytest
 
 from rekindle.errors import SandboxError
@@ -8,7 +10,7 @@ from rekindle.policy.sandbox.profile import SandboxFloor
 from rekindle.system import host
 from rekindle.system.processes import program_search
 from rekindle.system.sandbox import host_paths, limit_group, probe
-from rekindle.wiring.host_containment import find_host_floor
+from rekindle.wiring.host_containment import find_host_floor, find_missing_limit
 
 
 @pytest.fixture(autouse=True)
@@ -43,8 +45,22 @@ def test_a_host_that_cannot_set_the_limits_refuses_to_start(monkeypatch):
     with pytest.raises(SandboxError, match="`--cpu` has no effect on this host"):
         find_host_floor("on", 2, cpu=1.5)
     monkeypatch.setattr(program_search, "find_executable", lambda _: None)
-    with pytest.raises(SandboxError, match="prlimit"):
+    with pytest.raises(SandboxError, match="prlimit") as caught:
         find_host_floor("on", 2)
+    assert "--sandbox off" in caught.value.hint
+    assert "`sandbox:`" not in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("user", "controllers", "is_noted"), [(0, (), True), (0, ("pids",), False), (1000, (), False)]
+)
+def test_a_worker_notes_that_root_is_not_limited(monkeypatch, user, controllers, is_noted):
+    monkeypatch.setattr(os, "geteuid", lambda: user)
+    monkeypatch.setattr(probe, "require_sandbox", lambda: "bwrap")
+    monkeypatch.setattr(limit_group, "list_controllers", lambda: frozenset(controllers))
+    note = find_missing_limit(SandboxFloor(4 << 30, 1024))
+    assert ("as an ordinary user, with `--sandbox container`" in note) == is_noted == bool(note)
+    assert not find_missing_limit(None)
 
 
 def test_the_memory_of_a_host_is_not_more_than_its_container_may_use(monkeypatch, tmp_path):

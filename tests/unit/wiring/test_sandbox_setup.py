@@ -165,19 +165,23 @@ def test_a_host_s_sandbox_applies_to_every_agent(load, more):
 
 
 @pytest.mark.parametrize(
-    ("more", "words"),
+    ("more", "words", "step"),
     [
-        ("sandbox: {read: [/etc]}", "`read: /etc` of the sandbox is outside the agent's folder"),
-        ("sandbox: {write: [~/]}", "`write: ~/` of the sandbox is outside the agent's folder"),
-        ("keep: ['*']", "`keep:` has no effect in a sandbox"),
+        (
+            "sandbox: {read: [/etc]}",
+            "`read: /etc` of the sandbox is outside",
+            "move the files into",
+        ),
+        ("sandbox: {write: [~/]}", "`write: ~/` of the sandbox is outside", "move the files into"),
+        ("keep: ['*']", "`keep:` has no effect in a sandbox", "`--sandbox off`"),
     ],
 )
-def test_an_agent_cannot_add_the_host_s_files_to_its_sandbox(load, more, words):
+def test_an_agent_cannot_add_the_host_s_files_to_its_sandbox(load, more, words, step):
     project = load(more)
     assert words not in str(find_errors(project))
     [(found, hint)] = find_errors(msgspec.structs.replace(project, floor=FLOOR))
     assert words in found
-    assert "`--sandbox off`" in hint
+    assert step in hint
 
 
 def test_a_host_without_an_oci_runtime_refuses_a_container(load, monkeypatch):

@@ -212,6 +212,8 @@ def worker(
         processes=processes,
         cpu=cpu,
     )
+    if note := host_containment.find_missing_limit(floor):
+        echo(note)
     home = RekindleFolder(project.path)
     place = (root or home.path / "fleet").resolve()
     helper = credential_setup.require_helper(credentials, place) if credentials else ""
