@@ -175,7 +175,8 @@ class Fleet:
     def watch(self, *, after: str = "", team: str | None = None) -> Iterator[FleetChange]:
         """Yield changes of agents forever: new states, questions and ends.
 
-        Without `after`, the first changes are all agents as they are now. With the cursor of a
+        Without `after`, the first changes are all agents as they are now. An end is reported only
+        for the run that this connection has last asked for, or a later one. With the cursor of a
         change, continue after it: nothing is missed, and changes of the last half minute may come
         again. There is one request per second, for any number of agents.
         """
@@ -188,7 +189,7 @@ class Fleet:
 
         Each step is one request, without a pause.
         """
-        watch = FleetWatch(self._control.client, after, team)
+        watch = FleetWatch(self._control.client, after, team, self._control.runs)
         while True:
             yield self._thread.wait_for(watch.poll())
 

@@ -41,6 +41,8 @@ class FleetRow(msgspec.Struct, frozen=True, kw_only=True):
     """When the list was last updated for the agent; None before the first time."""
     is_over: bool = False
     """Whether its run is over."""
+    run: int = 0
+    """Number of the event that asked for its run, which is greater for a later run; 0 before."""
     is_removed: bool = False
     """Whether the agent is not on the fleet anymore."""
 
@@ -71,13 +73,22 @@ class FleetUsage(msgspec.Struct, frozen=True, kw_only=True):
     tokens: int = 0
 
 
-def find_change_kind(row: FleetRow, before: FleetRow | None) -> ChangeKind:
-    """Return what has happened to an agent since it was last seen, if it was."""
+def find_change_kind(row: FleetRow, before: FleetRow | None, run: int = 0) -> ChangeKind:
+    """Return what has happened to an agent since it was last seen, if it was.
+
+    `run` is the number of the run that the program has asked for: the end of an earlier one is not
+    what it waits for.
+    """
     if row.is_removed:
         return "removed"
-    if row.is_over and not (before and before.is_over and before.cycle == row.cycle):
+    was_over = before is not None and before.is_over
+    if row.is_over and row.run >= run and not (was_over and _is_same_run(row, before)):
         return "ended"
     return "question" if row.asks and not (before and before.asks) else "state"
+
+
+def _is_same_run(row: FleetRow, before: FleetRow | None) -> bool:
+    return before is not None and (before.run, before.cycle) == (row.run, row.cycle)
 
 
 def sum_usage(rows: Iterable[FleetRow], by: UsageKey) -> list[FleetUsage]:

@@ -23,6 +23,7 @@ CHANGED_ATTRIBUTE = SearchAttributeKey.for_datetime("RekindleChanged")
 DEFINITION_ATTRIBUTE = SearchAttributeKey.for_keyword("RekindleDefinition")
 USD_ATTRIBUTE = SearchAttributeKey.for_float("RekindleUsd")
 TOKENS_ATTRIBUTE = SearchAttributeKey.for_int("RekindleTokens")
+RUN_ATTRIBUTE = SearchAttributeKey.for_keyword("RekindleRun")
 REASON_MEMO = "rekindle_reason"
 """Memo key for the reason, as STATE:WHY. Valid only while RekindleState has the same state."""
 EMPTY = "-"
@@ -42,6 +43,8 @@ class _Standing(msgspec.Struct, frozen=True):
     team: str
     definition: str
     asks: bool
+    run: int
+    """Number of the event that asked for the run which has this state."""
 
 
 class _Usage(msgspec.Struct, frozen=True):
@@ -82,14 +85,18 @@ class AgentListing:
             shown.host,
             shown.pool,
         )
-        self._show(registered, state, host, is_moved=is_moved)
+        run = registered.projection.run.wanted
+        self._show(registered, state, host, run, is_moved=is_moved)
 
     def refresh(self, registered: RegisteredAgent) -> None:
         """Show a new question or definition at once, and new figures if the shown ones are old."""
-        if self._standing is not None:
-            self._show(registered, self._standing.state, self._standing.host, is_moved=False)
+        if shown := self._standing:
+            # The state may still be that of the run before.
+            self._show(registered, shown.state, shown.host, shown.run, is_moved=False)
 
-    def _show(self, registered: RegisteredAgent, state: str, host: str, *, is_moved: bool) -> None:
+    def _show(
+        self, registered: RegisteredAgent, state: str, host: str, run: int, *, is_moved: bool
+    ) -> None:
         now, definition = workflow.now(), registered.definition
         standing = _Standing(
             state,
@@ -98,6 +105,7 @@ class AgentListing:
             definition.team or EMPTY,
             self._hash_definition(definition),
             bool(list_open_questions(registered.projection, now)),
+            run,
         )
         spent = agent_registry.sum_spending(registered)
         usage = _Usage(registered.projection.cycle, round(spent.usd, 4), spent.tokens)
@@ -119,6 +127,7 @@ class AgentListing:
                 DEFINITION_ATTRIBUTE.value_set(standing.definition),
                 USD_ATTRIBUTE.value_set(usage.usd),
                 TOKENS_ATTRIBUTE.value_set(usage.tokens),
+                RUN_ATTRIBUTE.value_set(str(standing.run)),
             ]
         )
 

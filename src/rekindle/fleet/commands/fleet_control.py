@@ -55,6 +55,8 @@ class FleetControl:
         self._sent: dict[str, str] = {}
         """Hash of the last definition that was sent for each agent. The list may be older."""
         self._has_attributes: bool | None = None
+        self.runs: dict[str, int] = {}
+        """Number of the last command to run that was sent to each agent."""
 
     async def define(self, specs: Iterable[AgentSettings]) -> BulkResult:
         """Define agents that are new or differ from their definition on the fleet."""
@@ -112,6 +114,7 @@ class FleetControl:
                 if before == definition:
                     return False
             else:
+                self.runs.pop(name, None)
                 return True
         try:
             await self.agents.define(name, definition)
@@ -135,21 +138,30 @@ class FleetControl:
         desired = run_moves.make_desired_event(
             RunState(), "running", clock.read_clock(), cycles, unbounded=False
         )
-        return await call_each(names, partial(self._say, records=(desired,)))
+
+        async def run_one(name: str) -> bool:
+            self.runs[name] = await self._send(name, (desired,))
+            return True
+
+        return await call_each(names, run_one)
 
     async def stop(self, names: Iterable[str]) -> BulkResult:
         desired = run_moves.make_desired_event(RunState(), "stopped", clock.read_clock())
         return await call_each(names, partial(self._say, records=(desired,)))
 
     async def _say(self, name: str, records: Sequence[Event]) -> bool:
+        await self._send(name, records)
+        return True
+
+    async def _send(self, name: str, records: Sequence[Event]) -> int:
         author, redaction = host.identify_author(), Redaction()
         signed = [sign_command(redaction.event(record), author) for record in records]
-        await self.agents.say(name, *signed)
-        return True
+        return await self.agents.say(name, *signed)
 
     async def remove(self, names: Iterable[str]) -> BulkResult:
         async def remove_one(name: str) -> bool:
             self._sent.pop(name, None)
+            self.runs.pop(name, None)
             try:
                 await self.agents.discard(name)
             except NotOnFleetError:

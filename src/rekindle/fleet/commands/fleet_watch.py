@@ -1,6 +1,7 @@
 """Find out what has changed on a fleet, with one request for all agents."""
 
 import time
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 
 from temporalio.client import Client
@@ -28,9 +29,12 @@ class FleetWatch:
     Times are the engine's, because the clocks of programs and hosts may differ.
     """
 
-    def __init__(self, client: Client, cursor: str, team: str | None) -> None:
-        self._client, self._team = client, team
+    def __init__(
+        self, client: Client, cursor: str, team: str | None, runs: Mapping[str, int]
+    ) -> None:
+        self._client, self._team, self._runs = client, team, runs
         self._last = _parse_cursor(cursor) if cursor else None
+        self._begins_at = self._last - _OVERLAP if self._last else None
         """Time of the newest change; None before the first one."""
         self._known: dict[str, FleetRow] = {}
         self._listed_at = time.monotonic()
@@ -57,7 +61,9 @@ class FleetWatch:
             if row == before:
                 continue
             self._known[row.agent] = row
-            kind = find_change_kind(row, before)
+            if before is None and self._begins_at and listed.at < self._begins_at:
+                continue  # before the cursor, and found by listing all agents
+            kind = find_change_kind(row, before, self._runs.get(row.agent, 0))
             changes.append(FleetChange(kind, row, self._last.isoformat()))
         return changes
 

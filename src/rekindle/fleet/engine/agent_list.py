@@ -19,6 +19,7 @@ from rekindle.fleet.agent.agent_listing import (
     HOST_ATTRIBUTE,
     POOL_ATTRIBUTE,
     REASON_MEMO,
+    RUN_ATTRIBUTE,
     STATE_ATTRIBUTE,
     TEAM_ATTRIBUTE,
     TOKENS_ATTRIBUTE,
@@ -60,6 +61,8 @@ class ListedAgent(msgspec.Struct, frozen=True):
     """When the entry was last updated."""
     definition: str = ""
     """Hash of the agent's definition; empty if an older version listed the agent."""
+    run: int = 0
+    """Number of the event that asked for its run; 0 if an older version listed the agent."""
     is_removed: bool = False
     at: datetime = datetime.min.replace(tzinfo=UTC)
     """When the entry was last updated, or the agent was defined or removed."""
@@ -170,6 +173,7 @@ async def _read_listed(client: Client, listed: WorkflowExecution) -> ListedAgent
         tokens=attributes.get(TOKENS_ATTRIBUTE, 0),
         changed=changed,
         definition=attributes.get(DEFINITION_ATTRIBUTE, ""),
+        run=int(attributes.get(RUN_ATTRIBUTE, "0")),
         is_removed=listed.status != WorkflowExecutionStatus.RUNNING,
         at=max(time for time in times if time is not None),
     )
@@ -194,6 +198,7 @@ def make_fleet_row(listed: ListedAgent) -> FleetRow:
         tokens=listed.tokens or None,
         changed=listed.changed,
         is_over=listed.state == "over",
+        run=listed.run,
         is_removed=listed.is_removed,
     )
 

@@ -23,6 +23,7 @@ SEARCH_ATTRIBUTES = {
     "RekindleAsks": "Bool",
     "RekindleChanged": "Datetime",
     "RekindleDefinition": "Keyword",
+    "RekindleRun": "Keyword",
     "RekindleUsd": "Double",
     "RekindleTokens": "Int",
 }

@@ -23,11 +23,20 @@ def change(**fields) -> FleetRow:
         (change(is_over=True), ROW, "ended"),
         (change(is_over=True, pool="x"), change(is_over=True), "state"),
         (change(is_over=True, cycle=3), change(is_over=True), "ended"),
+        (change(is_over=True, run=9), change(is_over=True, run=5), "ended"),
         (change(is_removed=True, is_over=True), ROW, "removed"),
     ],
 )
 def test_the_kind_of_a_change(row, before, kind):
     assert find_change_kind(row, before) == kind
+
+
+def test_the_end_of_an_earlier_run_is_not_that_of_the_new_one():
+    old, new = change(is_over=True, run=5), change(is_over=True, run=9)
+    assert find_change_kind(old, None) == "ended"
+    assert find_change_kind(old, None, 9) == "state"
+    assert find_change_kind(new, old, 9) == "ended"
+    assert find_change_kind(new, None, 9) == "ended"
 
 
 def test_usage_is_added_up_by_team():
