@@ -247,12 +247,13 @@ def _explain_message(message: str, annotation: Any) -> str:
 
 
 def _list_choices(annotation: Any) -> Iterator[str]:
-    """Yield the literal values that an annotation allows."""
+    """Yield the literal values that an annotation allows, and a switch's values beside them."""
     if get_origin(annotation) is Literal:
         yield from map(str, get_args(annotation))
     elif get_origin(annotation) in {Union, UnionType, Annotated}:
-        for option in get_args(annotation):
-            yield from _list_choices(option)
+        options = get_args(annotation)
+        choices = [choice for option in options for choice in _list_choices(option)]
+        yield from (*(("on", "off") if choices and bool in options else ()), *choices)
 
 
 def _render_types(names: str) -> str:

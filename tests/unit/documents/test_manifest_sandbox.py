@@ -46,7 +46,7 @@ def test_a_sandbox_is_on_off_or_on_with_additions(value, parsed):
 @pytest.mark.parametrize(
     ("value", "words"),
     [
-        ("maybe", "agents.trades.sandbox: expected true or false or a mapping, got text"),
+        ("maybe", "agents.trades.sandbox: expected one of on, off, container, got 'maybe'"),
         ("{wrote: [x]}", "unknown key 'agents.trades.sandbox.wrote'"),
         ("{write: x}", "agents.trades.sandbox.write: expected a list"),
         ("{memory: lots}", "agents.trades.sandbox.memory"),
