@@ -34,6 +34,12 @@ from rekindle.system.git.shared_mirror import open_queue
 from rekindle.thresholds.fleet_limits import FLEET_OUTPUT_BYTES
 
 
+def is_folder_in(remote: str, root: Path) -> bool:
+    """Return whether a git remote is a folder inside `root`, rather than a server."""
+    folder = Path(remote.removeprefix("file://"))
+    return folder.is_absolute() and folder.resolve().is_relative_to(root.resolve())
+
+
 class HostedAgent:
     """An agent on this host, with a lease that was opened here.
 
@@ -99,9 +105,8 @@ class HostedAgent:
 
         Its hooks would run with the host's permissions, outside every sandbox.
         """
-        root = self._place.path.parent.resolve()
-        remote = self.definition.remote.removeprefix("file://")
-        if self._place.floor is not None and Path(remote).resolve().is_relative_to(root):
+        root = self._place.path.parent
+        if self._place.floor is not None and is_folder_in(self.definition.remote, root):
             raise EngineError(
                 "agent",
                 "its git remote is in the folder with this host's agents",
