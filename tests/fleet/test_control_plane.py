@@ -162,8 +162,16 @@ def test_an_agent_that_is_defined_again_is_reported_once(fleet, prefix):
     fleet.remove(prefix)
     until(lambda: any(change.kind == "removed" for change in poll()))
     fleet.define(spec(prefix))
-    # The worker's first decision is the last change.
-    until(lambda: any(change.row.changed and not change.row.is_removed for change in poll()))
+    kinds: list[str] = []
+
+    def is_decided() -> bool:
+        """Return whether the worker's first decision is listed, which is the last change."""
+        changes = poll()
+        kinds.extend(change.kind for change in changes)
+        return any(change.row.changed and not change.row.is_removed for change in changes)
+
+    until(is_decided)
+    assert set(kinds) == {"state"}
     assert not any(poll() for _ in range(3))
     fleet.remove(prefix)
 

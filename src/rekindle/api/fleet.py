@@ -4,7 +4,9 @@ import os
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, get_args
+
+import msgspec
 
 from rekindle.api.fleet_agent import FleetAgent
 from rekindle.api.operator import Operator
@@ -17,12 +19,13 @@ from rekindle.documents.screens.fleet_row import (
     UsageKey,
     sum_usage,
 )
+from rekindle.errors import ManifestError, UsageError
 from rekindle.fleet.commands.fleet_control import FleetControl
 from rekindle.fleet.commands.fleet_watch import FleetWatch
 from rekindle.fleet.engine.agent_list import AgentFilter
 from rekindle.fleet.engine.connect import connect
 from rekindle.fleet.engine.engine_thread import EngineThread
-from rekindle.formats.validation import Duration
+from rekindle.formats import validation
 from rekindle.formats.yaml_lines import MarkedData
 from rekindle.policy.fleet.agent_spec import AgentSettings
 from rekindle.policy.fleet.bulk_result import BulkResult
@@ -41,10 +44,7 @@ def open_fleet(address: str, operator: Operator, settings: Mapping[str, object])
         ManifestError: A setting is not valid.
         EngineError: The engine could not be reached, or refused the connection.
     """
-    known: dict[str, Any] = {key: value for key, value in settings.items() if value is not None}
-    if "heartbeat_timeout" in known:
-        known["heartbeat_timeout"] = Duration(known["heartbeat_timeout"])
-    chosen = FleetSettings(address=address, **known)
+    chosen = _read_settings(address, settings)
     require_valid_fleet(chosen, MarkedData({}, {}, _SOURCE))
     thread = EngineThread(address)
     try:
@@ -54,6 +54,27 @@ def open_fleet(address: str, operator: Operator, settings: Mapping[str, object])
         raise
     control = FleetControl(client, chosen, by=operator.by, origin=operator.origin)
     return Fleet(control, thread)
+
+
+def _read_settings(address: str, settings: Mapping[str, object]) -> FleetSettings:
+    """Check types and names like those of `fleet:` in rekindle.yaml."""
+    known = {key: value for key, value in settings.items() if value is not None}
+    seconds = known.get("heartbeat_timeout")
+    if isinstance(seconds, int | float) and not isinstance(seconds, bool):
+        if not 0 <= seconds < float("inf"):
+            hint = f"use seconds, such as {float(FleetSettings().heartbeat_timeout):g}"
+            raise ManifestError(
+                f"a heartbeat_timeout of {seconds} is not valid", file=_SOURCE, hint=hint
+            )
+        known["heartbeat_timeout"] = f"{float(seconds)!r}s"
+    try:
+        data = msgspec.to_builtins(
+            {"fleet": {"address": address} | known}, enc_hook=validation.encode_custom
+        )
+    except (TypeError, NotImplementedError) as error:
+        hint = "use numbers, texts, lists and mappings, as in rekindle.yaml"
+        raise ManifestError(str(error), file=_SOURCE, hint=hint) from error
+    return validation.validate_data(MarkedData(data, {}, _SOURCE), FleetSettings, ("fleet",))
 
 
 class Fleet:
@@ -81,27 +102,37 @@ class Fleet:
     def __exit__(self, *exc: object) -> None:
         self.close()
 
-    def define(self, spec: AgentSettings) -> bool:
+    def define(self, spec: AgentSettings, *, replace: bool = False) -> bool:
         """Define one agent without starting it, and return whether this changed something.
 
-        An agent that is on the fleet gets the new definition for its next cycle.
+        An agent that is on the fleet gets the new definition for its next cycle. Its git remote
+        changes only with `replace`, and so does an agent that a rekindle.yaml defined.
 
         Raises:
             DefinitionError: A field of the spec is not valid.
             EngineError: The engine or its workers do not answer, or refuse the agent.
         """
-        result = self.define_all([spec])
+        result = self.define_all([spec], replace=replace)
         result.require()
         return bool(result.done)
 
-    def define_all(self, specs: Iterable[AgentSettings]) -> BulkResult:
+    def define_all(self, specs: Iterable[AgentSettings], *, replace: bool = False) -> BulkResult:
         """Define many agents without starting them.
 
         Agents that are defined in the same way need no request, so a program can define all of its
-        agents again. No worker has to be running for new agents.
+        agents again. No worker has to be running for new agents. A definition without a name that
+        is a text fails under its number, such as `#3`.
+
+        Raises:
+            UsageError: `specs` is not a list of definitions.
         """
         self._require_operator("define")
-        return self._thread.wait_for(self._control.define(specs))
+        if isinstance(specs, AgentSettings) or not isinstance(specs, Iterable):
+            raise UsageError(
+                f"define_all needs many definitions, not one {type(specs).__name__}",
+                hint="use `define` for one agent, or a list",
+            )
+        return self._thread.wait_for(self._control.define(list(specs), replace=replace))
 
     def run(
         self, names: str | Iterable[str], *, cycles: int = AgentDefaults().cycles
@@ -134,6 +165,8 @@ class Fleet:
             UnknownQuestionError: There is no such question.
         """
         self._require_operator("answer")
+        if not isinstance(words, str):
+            raise UsageError(f"an answer is a text, not {words!r}", hint='use `"yes"`, for example')
         return self._finish(names, self._control.answer(_list_names(names), words, question))
 
     def remove(self, names: str | Iterable[str]) -> BulkResult:
@@ -170,6 +203,11 @@ class Fleet:
 
         The figures are those of `rows`.
         """
+        keys = get_args(UsageKey)
+        if by not in keys:
+            raise UsageError(
+                f"usage by {by!r} is not possible", hint=f"use one of: {', '.join(keys)}"
+            )
         return sum_usage(self.rows(), by)
 
     def watch(self, *, after: str = "", team: str | None = None) -> Iterator[FleetChange]:
@@ -207,4 +245,9 @@ class Fleet:
 
 
 def _list_names(names: str | Iterable[str]) -> list[str]:
-    return [names] if isinstance(names, str) else list(names)
+    listed = [names] if isinstance(names, str) or not isinstance(names, Iterable) else list(names)
+    for name in listed:
+        if not isinstance(name, str):
+            hint = "use one name, or a list of names"
+            raise UsageError(f"{name!r} is not the name of an agent", hint=hint)
+    return listed

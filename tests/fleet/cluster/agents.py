@@ -118,12 +118,17 @@ def drive(address: str, folder: Path, agents: int, slots: int = 4) -> dict[str, 
 def _repeat(call: Callable[[list[str]], BulkResult], names: list[str]) -> None:
     """Repeat a call for the agents for which it failed, as a program would."""
     deadline = time.monotonic() + _PATIENCE
+    wanted, done, is_again = set(names), set[str](), False
     while names:
         assert time.monotonic() < deadline, f"{len(names)} agents are left"
         result = call(names)
+        # A call that failed may have reached the engine, and then changes nothing.
+        done |= {*result.done} | ({*result.unchanged} if is_again else set())
+        is_again = True
         if result.failed:
             print(f"   {len(result.failed)} failed: {next(iter(result.failed.values()))}")
         names = list(result.failed)
+    assert done == wanted, f"{len(wanted - done)} agents were left out"
 
 
 def _wait(fleet: Fleet, holds: Callable[[list[FleetRow]], bool]) -> None:

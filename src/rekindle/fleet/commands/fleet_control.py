@@ -1,6 +1,7 @@
 """Define and command many agents of a fleet over one connection."""
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from datetime import timedelta
 from functools import partial
 
@@ -18,6 +19,7 @@ from rekindle.errors import (
     OwnershipError,
     RekindleError,
     UnknownQuestionError,
+    UsageError,
 )
 from rekindle.fleet.agent.agent_listing import make_first_attributes
 from rekindle.fleet.engine import run_schedules
@@ -33,7 +35,11 @@ from rekindle.fleet.hosts.host_admission import find_missing_attributes
 from rekindle.formats.identifiers import strip_invisible
 from rekindle.policy.fleet import agent_registry
 from rekindle.policy.fleet.agent_registry import AgentDefinition, RegisteredAgent
-from rekindle.policy.fleet.agent_spec import AgentSettings, make_definition
+from rekindle.policy.fleet.agent_spec import (
+    AgentSettings,
+    make_definition,
+    require_same_owner,
+)
 from rekindle.policy.fleet.bulk_result import BulkResult
 from rekindle.policy.operator import answers, questions
 from rekindle.policy.operator.command_authors import sign_command
@@ -44,6 +50,7 @@ from rekindle.policy.supervision.run_moves import RunState
 from rekindle.system import clock, host
 from rekindle.thresholds.control_limits import FLEET_BULK_SECONDS
 from rekindle.thresholds.screens import ANSWER_CHARACTERS
+from rekindle.wiring.open_store import HARNESSES
 
 
 class FleetControl:
@@ -58,7 +65,7 @@ class FleetControl:
         self.runs: dict[str, int] = {}
         """Number of the last command to run that was sent to each agent."""
 
-    async def define(self, specs: Iterable[AgentSettings]) -> BulkResult:
+    async def define(self, specs: Iterable[AgentSettings], *, replace: bool) -> BulkResult:
         """Define agents that are new or differ from their definition on the fleet."""
         definitions, failed = self._make_definitions(specs)
         hashes = {
@@ -71,7 +78,9 @@ class FleetControl:
             wanted = hashes[name]
             if listed.get(name) == wanted == self._sent.get(name, wanted):
                 return False
-            is_changed = await self._define_one(name, definitions[name], is_there=name in listed)
+            is_changed = await self._define_one(
+                name, definitions[name], is_there=name in listed, replace=replace
+            )
             self._sent[name] = wanted
             return is_changed
 
@@ -83,16 +92,21 @@ class FleetControl:
     ) -> tuple[dict[str, AgentDefinition], dict[str, RekindleError]]:
         definitions: dict[str, AgentDefinition] = {}
         failed: dict[str, RekindleError] = {}
-        for spec in specs:
-            if spec.name in definitions or spec.name in failed:
-                definitions.pop(spec.name, None)
+        for number, spec in enumerate(specs, 1):
+            name = getattr(spec, "name", None)
+            if not isinstance(name, str):
+                name = f"#{number}"
+            if name in definitions or name in failed:
+                definitions.pop(name, None)
                 hint = "give each agent its own name"
-                failed[spec.name] = DefinitionError(spec.name, "name", "is used twice", hint=hint)
+                failed[name] = DefinitionError(name, "name", "is used twice", hint=hint)
                 continue
             try:
-                definitions[spec.name] = make_definition(spec, self._fleet)
+                definitions[name] = make_definition(spec, self._fleet)
+                _require_harness(spec)
             except DefinitionError as error:
-                failed[spec.name] = error
+                definitions.pop(name, None)
+                failed[name] = error
         return definitions, failed
 
     async def _list_definitions(self, names: Sequence[str]) -> dict[str, str]:
@@ -103,20 +117,22 @@ class FleetControl:
         query = render_filter(self.client, only)
         return {found.agent: found.definition async for found in list_agents(self.client, query)}
 
-    async def _define_one(self, name: str, definition: AgentDefinition, *, is_there: bool) -> bool:
+    async def _define_one(
+        self, name: str, definition: AgentDefinition, *, is_there: bool, replace: bool
+    ) -> bool:
         if not is_there:
-            try:
+            # The list may not show the agent yet.
+            with suppress(OwnershipError):
                 attributes = await self._find_attributes(definition)
                 await self.agents.begin(name, definition, attributes=attributes)
-            except OwnershipError:
-                # The list does not show the agent yet.
-                before = (await self.agents.kept(name)).definition
-                if before == definition:
-                    return False
-            else:
                 self.runs.pop(name, None)
                 return True
         try:
+            before = (await self.agents.kept(name)).definition
+            if before == definition:
+                return False
+            if not replace:
+                require_same_owner(name, before, definition)
             await self.agents.define(name, definition)
         except NotOnFleetError:  # the agent was just removed
             await self.agents.begin(name, definition)
@@ -136,7 +152,7 @@ class FleetControl:
 
     async def run(self, names: Iterable[str], cycles: int) -> BulkResult:
         desired = run_moves.make_desired_event(
-            RunState(), "running", clock.read_clock(), cycles, unbounded=False
+            RunState(), "running", clock.read_clock(), _require_cycles(cycles), unbounded=False
         )
 
         async def run_one(name: str) -> bool:
@@ -228,3 +244,22 @@ class FleetControl:
         rows = await self.rows(msgspec.structs.replace(only, asks=True))
         (await call_each([row.agent for row in rows], read_one)).require()
         return sorted(opened, key=lambda question: question.ts)
+
+
+def _require_cycles(cycles: object) -> int:
+    if not isinstance(cycles, int) or isinstance(cycles, bool) or cycles < 0:
+        hint = "use a whole number; 0 for no limit"
+        raise UsageError(f"{cycles!r} is not a number of cycles", hint=hint)
+    return cycles
+
+
+def _require_harness(spec: AgentSettings) -> None:
+    """Raise DefinitionError for a name without a harness. The agent would wait forever."""
+    if spec.harness not in HARNESSES:
+        raise DefinitionError(
+            spec.name,
+            "harness",
+            f"there is no harness named {spec.harness!r}",
+            hint=f"use one of: {HARNESSES.list_names()}; install the package of a plugin also "
+            "where this program runs",
+        )

@@ -132,6 +132,21 @@ def make_definition(spec: AgentSettings, fleet: FleetSettings) -> AgentDefinitio
     )
 
 
+def require_same_owner(name: str, before: AgentDefinition, after: AgentDefinition) -> None:
+    """Raise DefinitionError if a definition would take an agent from its folder or its remote."""
+    hint = "choose another name, or pass `replace=True` to take the agent over"
+    if before.project and not after.project:
+        reason = f"the agent is defined by rekindle.yaml in the folder {before.project}"
+        raise DefinitionError(name, "name", reason, hint=hint)
+    if before.remote != after.remote:
+        reason = f"the agent's work is pushed to {before.remote}"
+        if not before.remote:
+            reason = "the agent has no git remote, and its work stays on its host"
+        raise DefinitionError(
+            name, "repository", reason, hint=f"keep `repository={before.remote!r}`; or {hint}"
+        )
+
+
 def _require_types(spec: object) -> None:
     """Raise DefinitionError for the first field of another type, which Python does not check."""
     if not isinstance(spec, AgentSettings):

@@ -1,5 +1,6 @@
 """Definitions from a program: what hosts get, and which field is wrong."""
 
+import msgspec
 import pytest
 
 from rekindle.documents import manifest
@@ -7,7 +8,11 @@ from rekindle.documents.manifest import Permissions
 from rekindle.documents.manifest_keys import Budget
 from rekindle.errors import DefinitionError
 from rekindle.policy.fleet.agent_registry import hash_definition
-from rekindle.policy.fleet.agent_spec import AgentSettings, make_definition
+from rekindle.policy.fleet.agent_spec import (
+    AgentSettings,
+    make_definition,
+    require_same_owner,
+)
 from rekindle.policy.settings.runtime_settings import FleetSettings
 
 pytestmark = pytest.mark.pure
@@ -130,3 +135,18 @@ def test_only_settings_of_an_agent_define_one():
     with pytest.raises(DefinitionError, match="not a dict") as refused:
         make_definition({"name": "scout"}, FLEET)
     assert "AgentSettings" in refused.value.hint
+
+
+def test_an_agent_keeps_its_remote_and_its_folder():
+    pushed = make_definition(spec(repository="https://example.org/shop.git"), FLEET)
+    local = make_definition(spec(), FLEET)
+    other = make_definition(spec(repository="https://example.org/shop.git", task="Less."), FLEET)
+    require_same_owner("scout", pushed, other)
+    for before, after in ((pushed, local), (local, pushed)):
+        with pytest.raises(DefinitionError) as refused:
+            require_same_owner("scout", before, after)
+        assert refused.value.field == "repository"
+        assert "replace=True" in refused.value.hint
+    with pytest.raises(DefinitionError, match="folder shop") as refused:
+        require_same_owner("scout", msgspec.structs.replace(pushed, project="shop"), pushed)
+    assert (refused.value.field, "replace=True" in refused.value.hint) == ("name", True)
