@@ -119,7 +119,7 @@ class HostFaults:
             if not (found := await asyncio.to_thread(left)):
                 break
             await asyncio.sleep(0.25)
-        self.crowd.leftovers[fault.what] = found
+        self.crowd.leftovers.setdefault(fault.what, []).extend(found)
         self._say(f"zombies left on {host.name}: {len(found)}")
 
     async def _fault(self, what: str, host: Host) -> Fault:

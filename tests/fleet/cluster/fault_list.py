@@ -166,7 +166,8 @@ def _part(cluster: Cluster, machine: str) -> ClusterFault:
         cluster.join(machine)
         _until(lambda: cluster.can_reach(machine, other), "the machines reach each other")
 
-    return ClusterFault("network cut between the servers", machine, begin, end)
+    # Both halves reach the database, and take the shards from each other until they meet again.
+    return ClusterFault("network cut between the servers", machine, begin, end, is_outage=True)
 
 
 def _cut(cluster: Cluster, machine: str) -> ClusterFault:

@@ -56,15 +56,20 @@ def main(args: argparse.Namespace) -> int:
     counts = count_by_kind(storm.violations)
     refused = [one.answer for one in storm.crowd.refusals]
     told = storm.crowd.told.values()
+    checked = {
+        **counts,
+        "work lost or pushed late": len(storm.lost_work),
+        "late commits of lost hosts refused": f"{refused.count('Fenced')} of {len(refused)}",
+        "sessions left on lost hosts": sum(map(len, storm.crowd.leftovers.values())),
+    }
+    if storm.failure:
+        checked = {"invariants": f"not checked, because the run ended early: {storm.failure}"}
     totals = {
         "engine": f"Temporal {VERSION}, {len(MEMBERS)} processes, {args.shards} shards, PostgreSQL",
         "agents": f"{len(told)} on 3 hosts, heartbeat timeout {HEARTBEAT_SECONDS} s",
         "run": f"{storm.crowd.seconds:.0f} s, {len(measured)} faults",
         "cycles": sum(len(one.of("cycle.ended")) for one in told),
-        **counts,
-        "work lost or pushed late": len(storm.lost_work),
-        "late commits of lost hosts refused": f"{refused.count('Fenced')} of {len(refused)}",
-        "sessions left on lost hosts": sum(map(len, storm.crowd.leftovers.values())),
+        **checked,
     }
     table = render_markdown(rows, totals)
     print(f"\n{table}")
