@@ -8,14 +8,16 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from temporalio.common import SearchAttributeKey
 
 import rekindle
-from documented import join_python
+from documented import blocks, join_python
 from fleet.apart import Apart
 from fleet.engine import Engine
 from rekindle import AgentSettings, Budget, DefinitionError, Fleet, FleetChange
 from rekindle.documents.events import RunEnded
 from rekindle.errors import EngineError, ManifestError, NotFoundError, NotOnFleetError, UsageError
+from rekindle.fleet.engine import agent_list
 
 GUIDE = Path(__file__).parents[2] / "docs/guides/control-plane.md"
 EXAMPLE = Path(__file__).parents[2] / "examples/define_many_agents.py"
@@ -34,10 +36,13 @@ pytestmark = pytest.mark.timeout(300)
 
 @pytest.fixture(scope="module")
 def host(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Apart]:
-    """Start the only host of its pool."""
+    """Start the only host of its pool, in an empty folder with the guide's manifest."""
     folder = tmp_path_factory.mktemp("host")
-    fleet = f"fleet: {{address: '{engine.address}', pool: {POOL}, heartbeat_timeout: 10s}}"
-    (folder / "rekindle.yaml").write_text(f"version: 1\nagents: {{}}\n{fleet}\n")
+    (manifest,) = [body for kind, _, body in blocks(GUIDE.read_text()) if kind == "yaml"]
+    address = f"address: {engine.address}\n  pool: {POOL}\n  heartbeat_timeout: 10s"
+    assert "address: 127.0.0.1:7233" in manifest
+    manifest = manifest.replace("address: 127.0.0.1:7233", address)
+    (folder / "rekindle.yaml").write_text(manifest)
     argv = [sys.executable, "-m", "rekindle", "fleet", "worker", "--trust", "--host", POOL]
     argv += ["--slots", str(SLOTS), "--root", str(folder / "root"), "--sandbox", "off"]
     process = Apart(argv, cwd=folder, stdout=subprocess.PIPE, text=True)
@@ -265,6 +270,18 @@ def test_agents_are_defined_before_any_host_starts(engine, prefix):
     with rekindle.connect(fleet=engine.address, namespace="other") as fleet:
         assert fleet.define(spec(prefix))
         until(lambda: [row.agent for row in fleet.rows() if row.agent == prefix])
+
+
+def test_a_namespace_that_no_host_has_prepared_is_named(engine, monkeypatch):
+    absent = SearchAttributeKey.for_keyword("RekindleAbsent")
+    monkeypatch.setattr(agent_list, "TEAM_ATTRIBUTE", absent)
+    with rekindle.connect(fleet=engine.address) as fleet:
+        with pytest.raises(EngineError, match="lacks Rekindle's search attributes") as refused:
+            fleet.rows(team="blue")
+        assert refused.value.cause == "attributes"
+        assert "rekindle fleet worker" in refused.value.hint
+    with pytest.raises(EngineError, match="is closed"):
+        fleet.rows()
 
 
 def test_the_guide_runs_as_written(engine, host, capsys):

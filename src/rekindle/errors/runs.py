@@ -110,8 +110,8 @@ class EngineError(RekindleError):
     def __init__(self, cause: str, message: str, *, hint: str) -> None:
         super().__init__(message, hint=hint)
         self.cause = cause
-        """One-word cause: unreachable, namespace, tls, credentials, keys, attributes, program or
-        extra. For errors about an agent: unanswered, ended or refused.
+        """One-word cause: unreachable, namespace, tls, credentials, keys, attributes, program,
+        extra or closed. For errors about an agent: unanswered, ended or refused.
         """
 
 
