@@ -22,6 +22,8 @@ __all__ = [
     "Fleet",
     "FleetAgent",
     "FleetChange",
+    "FleetQuestion",
+    "FleetQuestions",
     "FleetRow",
     "FleetUsage",
     "Home",
@@ -53,6 +55,7 @@ if TYPE_CHECKING:
     from rekindle.errors import DefinitionError, RekindleError, WaitTimeoutError
     from rekindle.policy.fleet.agent_spec import AgentSettings
     from rekindle.policy.fleet.bulk_result import BulkResult
+    from rekindle.policy.fleet.fleet_questions import FleetQuestion, FleetQuestions
     from rekindle.policy.settings.fleet_settings import CodecSettings, TlsSettings
 
 _MODULES = {
@@ -65,6 +68,8 @@ _MODULES = {
     "Fleet": ("api.fleet", "Fleet"),
     "FleetAgent": ("api.fleet_agent", "FleetAgent"),
     "FleetChange": ("documents.screens.fleet_row", "FleetChange"),
+    "FleetQuestion": ("policy.fleet.fleet_questions", "FleetQuestion"),
+    "FleetQuestions": ("policy.fleet.fleet_questions", "FleetQuestions"),
     "FleetRow": ("documents.screens.fleet_row", "FleetRow"),
     "FleetUsage": ("documents.screens.fleet_row", "FleetUsage"),
     "Home": ("api.home", "Home"),

@@ -188,17 +188,18 @@ def test_a_question_is_found_and_answered_and_a_stop_holds(fleet, prefix):
     fleet.run(names)
     collect(fleet, set(names), "question")
     until(lambda: {row.state for row in fleet.rows(team="asking")} == {"needs you"})
-    opened = {one.question: one.text for one in fleet.questions(team="asking")}
-    assert len(opened) == 3
+    asked = fleet.questions(team="asking")
+    opened = {one.agent: one.text for one in asked.opened}
+    assert (set(opened), len(asked.opened), asked.failed) == (set(names), 3, {})
     assert all("choose a database" in text for text in opened.values())
     assert {row.agent for row in fleet.rows(asks=True, team="asking")} == set(names)
     assert fleet.answer(names[0], "stop").done == (names[0],)
-    until(lambda: len(fleet.questions(team="asking")) == 2)
+    until(lambda: len(fleet.questions(team="asking").opened) == 2)
     with pytest.raises(NotFoundError, match="is closed"):
         fleet.answer(names[0], "stop", question=f"{names[0]}-1")
     assert fleet.stop(names).done
     until(lambda: {row.state for row in fleet.rows(team="asking")} == {"stopped"})
-    assert fleet.questions(team="asking") == []
+    assert fleet.questions(team="asking").opened == ()
     fleet.remove(names)
 
 

@@ -10,7 +10,6 @@ import msgspec
 
 from rekindle.api.fleet_agent import FleetAgent
 from rekindle.api.operator import Operator
-from rekindle.documents.events import QuestionAsked
 from rekindle.documents.screens.agent_row import AgentState
 from rekindle.documents.screens.fleet_row import (
     FleetChange,
@@ -30,6 +29,7 @@ from rekindle.formats.yaml_lines import MarkedData
 from rekindle.policy.fleet.agent_spec import AgentSettings
 from rekindle.policy.fleet.bulk_result import BulkResult
 from rekindle.policy.fleet.connection_check import require_valid_fleet
+from rekindle.policy.fleet.fleet_questions import FleetQuestions
 from rekindle.policy.settings.runtime_settings import AgentDefaults, FleetSettings
 from rekindle.thresholds.control_limits import FLEET_WATCH_SECONDS
 from rekindle.wiring.access.operator_check import refuse_any_agent
@@ -194,8 +194,11 @@ class Fleet:
         only = AgentFilter(team=team, state=state, pool=pool, host=host, asks=asks)
         return self._thread.wait_for(self._control.rows(only))
 
-    def questions(self, *, team: str | None = None) -> list[QuestionAsked]:
-        """Return the open questions of all agents, oldest first. Only agents that ask are read."""
+    def questions(self, *, team: str | None = None) -> FleetQuestions:
+        """Return the open questions of all agents, oldest first. Only agents that ask are read.
+
+        Agents that could not be read are in `failed`, each with its error.
+        """
         return self._thread.wait_for(self._control.questions(AgentFilter(team=team)))
 
     def usage(self, *, by: UsageKey = "team") -> list[FleetUsage]:

@@ -47,6 +47,8 @@ def test_the_public_names_are_a_promise():
         "Fleet",
         "FleetAgent",
         "FleetChange",
+        "FleetQuestion",
+        "FleetQuestions",
         "FleetRow",
         "FleetUsage",
         "Home",

@@ -10,7 +10,7 @@ from temporalio.client import Client
 from temporalio.common import TypedSearchAttributes
 from temporalio.service import RPCError
 
-from rekindle.documents.events import Event, PersonAnswered, QuestionAnswered, QuestionAsked
+from rekindle.documents.events import Event, PersonAnswered, QuestionAnswered
 from rekindle.documents.screens.fleet_row import FleetRow
 from rekindle.errors import (
     ClosedQuestionError,
@@ -41,6 +41,7 @@ from rekindle.policy.fleet.agent_spec import (
     require_same_owner,
 )
 from rekindle.policy.fleet.bulk_result import BulkResult
+from rekindle.policy.fleet.fleet_questions import FleetQuestion, FleetQuestions, make_questions
 from rekindle.policy.operator import answers, questions
 from rekindle.policy.operator.command_authors import sign_command
 from rekindle.policy.redact.redaction import Redaction
@@ -229,21 +230,23 @@ class FleetControl:
         selected = (row for row in found if only.state in {None, row.state})
         return sorted(selected, key=lambda row: row.agent)
 
-    async def questions(self, only: AgentFilter) -> list[QuestionAsked]:
+    async def questions(self, only: AgentFilter) -> FleetQuestions:
         """Return the open questions, oldest first. Only agents that ask are queried."""
-        opened: list[QuestionAsked] = []
+        opened: list[FleetQuestion] = []
 
         async def read_one(name: str) -> bool:
             try:
                 known = (await self.agents.kept(name)).projection
             except NotOnFleetError:
                 return False
-            opened.extend(questions.list_open_questions(known, clock.read_clock()))
+            asked = questions.list_open_questions(known, clock.read_clock())
+            opened.extend(make_questions(name, asked))
             return True
 
         rows = await self.rows(msgspec.structs.replace(only, asks=True))
-        (await call_each([row.agent for row in rows], read_one)).require()
-        return sorted(opened, key=lambda question: question.ts)
+        read = await call_each([row.agent for row in rows], read_one)
+        ordered = sorted(opened, key=lambda question: question.asked)
+        return FleetQuestions(tuple(ordered), read.failed)
 
 
 def _require_cycles(cycles: object) -> int:

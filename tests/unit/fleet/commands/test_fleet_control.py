@@ -1,13 +1,17 @@
 """Definitions of many agents, with an engine that only remembers them."""
 
 import asyncio
+from datetime import UTC, datetime
 from types import SimpleNamespace
 
 import pytest
 
-from rekindle.errors import NotOnFleetError, OwnershipError, UsageError
+from rekindle.documents.events import QuestionAsked
+from rekindle.documents.screens.fleet_row import FleetRow
+from rekindle.errors import EngineError, NotOnFleetError, OwnershipError, UsageError
 from rekindle.fleet.commands import fleet_control
 from rekindle.fleet.commands.fleet_control import FleetControl
+from rekindle.fleet.engine.agent_list import AgentFilter
 from rekindle.policy.fleet.agent_spec import AgentSettings
 from rekindle.policy.settings.runtime_settings import FleetSettings
 
@@ -89,3 +93,26 @@ def test_an_agent_keeps_its_remote_unless_it_is_replaced(control):
 def test_a_number_of_cycles_is_checked(control, cycles):
     with pytest.raises(UsageError, match="cycles"):
         asyncio.run(control.run(["scout"], cycles))
+
+
+def test_an_agent_that_cannot_be_read_hides_no_questions(control, monkeypatch):
+    async def list_rows(_):
+        return [FleetRow(agent=name, state="needs you") for name in ("late", "broken", "early")]
+
+    async def kept(name):
+        if name == "broken":
+            raise EngineError("agent", "no worker answered", hint="start a worker")
+        return SimpleNamespace(projection=name)
+
+    def list_open(name, _):
+        hour = 8 if name == "early" else 9
+        asked = {"number": 1, "about": "permission", "choices": ("yes",), "default": "yes"}
+        when = datetime(2026, 1, 1, hour, tzinfo=UTC)
+        return [QuestionAsked(ts=when, question=f"{name}-1", **asked)]
+
+    monkeypatch.setattr(control, "rows", list_rows)
+    monkeypatch.setattr(control.agents, "kept", kept)
+    monkeypatch.setattr(fleet_control.questions, "list_open_questions", list_open)
+    found = asyncio.run(control.questions(AgentFilter()))
+    assert [one.agent for one in found.opened] == ["early", "late"]
+    assert set(found.failed) == {"broken"}
