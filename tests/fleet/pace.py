@@ -26,6 +26,7 @@ from temporalio.client import (
     WorkflowHandle,
     WorkflowUpdateRPCTimeoutOrCancelledError,
 )
+from temporalio.service import RPCError, RPCStatusCode
 from temporalio.worker import Worker
 
 from fleet.apart import Apart
@@ -64,6 +65,7 @@ HOST = "pace"
 RECORDED_CYCLES = 3
 STARTING_SECONDS = 240
 RECORDING_SECONDS = 400
+RETRY_SECONDS = 0.5
 TICKS = os.sysconf("SC_CLK_TCK")
 PROGRAM = """\
 import os, sys
@@ -448,8 +450,14 @@ async def _ask(handle: WorkflowHandle, update: Any, request: Any) -> Any:
     """Send an update until it is answered: on a busy machine one may take longer than a call."""
     name = getattr(request, "id", "") or uuid.uuid4().hex
     while True:
-        with contextlib.suppress(WorkflowUpdateRPCTimeoutOrCancelledError):
+        try:
             return await handle.execute_update(update, request, id=name)
+        except WorkflowUpdateRPCTimeoutOrCancelledError:
+            continue
+        except RPCError as error:
+            if error.status != RPCStatusCode.UNAVAILABLE:
+                raise
+        await asyncio.sleep(RETRY_SECONDS)
 
 
 def _names(prefix: str, agents: int) -> list[str]:

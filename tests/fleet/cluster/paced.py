@@ -13,7 +13,7 @@ from fleet.pace import Asked, Pacing, Saying
 from rekindle.fleet.agent import start_activities
 from rekindle.policy.fleet.agent_registry import AgentDefinition, CommitRequest
 
-TIMES: Final = 120
+TIMES: Final = 60
 """How much faster than real ones the agents are."""
 CYCLE_SECONDS: Final = 1_800 / TIMES
 FOLDS: Final = 6
