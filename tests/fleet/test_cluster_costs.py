@@ -5,7 +5,7 @@ import pytest
 
 from fleet.cluster import costs
 from fleet.cluster.counters import name_statement, subtract_background, summarize
-from fleet.cluster.growth import Step, find_limit, merge_steps, name_limit
+from fleet.cluster.growth import Step, choose_step, find_limit, name_limit
 
 
 def make_step(agents: int, **given) -> Step:
@@ -101,11 +101,9 @@ def test_the_limit_has_a_cause(given, cause):
     assert name_limit(make_step(100, **given), cores=2) == cause
 
 
-def test_a_step_that_was_repeated_has_the_median():
-    repeats = [make_step(10, p95_ms=value, waits={"CPU": value}) for value in (40.0, 50.0, 90.0)]
-    merged = merge_steps(repeats)
-    assert merged.p95_ms == 50
-    assert merged.waits == {"CPU": pytest.approx(60)}
+def test_the_least_disturbed_of_repeated_steps_counts():
+    repeats = [make_step(10, others=value, p95_ms=90.0 * value) for value in (1.5, 0.2, 0.9)]
+    assert choose_step(repeats) == repeats[1]
 
 
 def test_a_count_that_is_three_times_as_high_is_reported():

@@ -19,7 +19,7 @@ import msgspec
 
 from fleet.cluster.cluster import NAMESPACE, Cluster
 from fleet.cluster.counters import STATEMENT, Counted, add_up, divide, subtract, summarize
-from fleet.cluster.growth import find_limit, merge_steps, name_limit
+from fleet.cluster.growth import choose_step, find_limit, name_limit
 from fleet.cluster.measures import measure_beats, measure_cycles, measure_idle, measure_steps
 from fleet.cluster.meters import ClusterMeter, ServerMeter
 from fleet.cluster.paced import TIMES as TIMES_FASTER
@@ -154,7 +154,7 @@ async def run_growth() -> Figures:
         for repeat in range(REPEATS):
             with _cluster(shards) as (cluster, _):
                 repeats.append(await measure_steps(ClusterMeter(cluster), cycle, STEPS, repeat))
-        steps = [merge_steps(some) for some in zip(*repeats, strict=True)]
+        steps = [choose_step(some) for some in zip(*repeats, strict=True)]
         limit = find_limit(steps)
         clusters[str(shards)] = {
             "steps": [msgspec.to_builtins(one) for one in steps],

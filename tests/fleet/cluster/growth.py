@@ -1,6 +1,5 @@
 """Find the number of agents at which the load on an engine stops growing in proportion."""
 
-import statistics
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -44,15 +43,9 @@ class Step(msgspec.Struct, frozen=True):
         return self.updates / self.agents
 
 
-def merge_steps(repeats: Sequence[Step]) -> Step:
-    """Return the medians of several measurements of the same number of agents."""
-    names = [one for one in Step.__struct_fields__ if one not in {"agents", "waits"}]
-    waits: dict[str, float] = {}
-    for one in repeats:
-        for name, value in one.waits.items():
-            waits[name] = waits.get(name, 0.0) + value / len(repeats)
-    medians = {name: statistics.median(getattr(one, name) for one in repeats) for name in names}
-    return Step(agents=repeats[0].agents, waits=waits, **medians)
+def choose_step(repeats: Sequence[Step]) -> Step:
+    """Return the measurement that other programs of the machine disturbed least."""
+    return min(repeats, key=lambda one: one.others)
 
 
 def find_limit(steps: Sequence[Step]) -> Step | None:
