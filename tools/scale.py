@@ -189,7 +189,7 @@ def page() -> str:
         "TEMPORAL": cluster.temporal,
         "POSTGRESQL": cluster.cycles.postgresql,
         "SHARDS": cluster.shards,
-        "BUSY": format_amount(cluster.busiest),
+        "BUSY": cluster.load_averages,
         "SHARED": f"{PUSH_LIMIT * CYCLE_SECONDS / 60 / figures.pushes_per_cycle:,.0f}",
         "PUSHES": f"{figures.pushes_per_cycle:g}",
         "WINDOW": f"{find_brief_window(10_000).total_seconds() / HOUR:g} hours",
@@ -210,7 +210,7 @@ def _per_cycle(figures: Figures, cluster: ClusterFigures) -> str:
     events = f"{figures.events_per_cycle:.0f}"
     history = format_bytes(figures.history_bytes_per_cycle)
     more = format_bytes(figures.history_bytes_per_update)
-    requests = cluster.cycles.engines[DEVELOPMENT].cycle.requests
+    beside = cluster.cycles.engines[DEVELOPMENT].cycle
     return format_table(
         ("per cycle", "development server, SQLite", COLUMN),
         [
@@ -226,31 +226,39 @@ def _per_cycle(figures: Figures, cluster: ClusterFigures) -> str:
             ),
             (
                 "write transactions",
-                format_amount(requests),
+                format_amount(beside.requests),
                 f"{format_amount(cycle.transactions)} of PostgreSQL",
             ),
             (
                 "server CPU time",
                 f"{figures.server_ms_per_cycle:.0f} ms",
-                _describe_cpu(cycle.server_ms, cycle.database_ms),
+                _describe_cpu(cycle.server_ms, cycle.database_ms, beside.server_ms),
             ),
             (
                 "worker CPU time",
                 f"{figures.worker_ms_per_cycle:.0f} ms",
-                f"{cycle.worker_ms:.0f} ms",
+                f"{cycle.worker_ms:.0f} ms (likewise: {beside.worker_ms:.0f} ms)",
             ),
             ("history size for each additional update", more, more),
             (
                 "server CPU time for each additional update",
                 f"{figures.server_ms_per_update:.0f} ms",
-                _describe_cpu(cycle.server_ms / decisions, cycle.database_ms / decisions),
+                _describe_cpu(
+                    cycle.server_ms / decisions,
+                    cycle.database_ms / decisions,
+                    beside.server_ms / decisions,
+                ),
             ),
         ],
     )
 
 
-def _describe_cpu(server: float, database: float) -> str:
-    return f"{server:.0f} ms, and {database:.0f} ms of PostgreSQL"
+def _describe_cpu(server: float, database: float, beside: float) -> str:
+    """Return CPU time on the cluster, and that of the development server in the same run."""
+    return (
+        f"{server:.0f} ms, and {database:.0f} ms of PostgreSQL "
+        f"(development server in the same run: {beside:.0f} ms)"
+    )
 
 
 def _per_agent(figures: Figures, cluster: ClusterFigures) -> str:
@@ -260,9 +268,8 @@ def _per_agent(figures: Figures, cluster: ClusterFigures) -> str:
     kept = f"{figures.server_kb_per_idle_agent:.0f} kB"
     beat = cluster.costs.beat
     rows_there = format_bytes(cluster.idle.start.bytes) if cluster.idle else "not measured"
-    on_cluster = (
-        f"{beat.server_ms:.1f} ms, and {beat.database_ms:.1f} ms of PostgreSQL, per heartbeat"
-    )
+    beside = cluster.cycles.engines[DEVELOPMENT].beat
+    on_cluster = _describe_cpu(beat.server_ms, beat.database_ms, beside.server_ms)
     return format_table(
         ("per agent", "running", "waiting, stopped or finished", COLUMN),
         [

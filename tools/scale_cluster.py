@@ -13,8 +13,10 @@ FIGURES: Final = Path(__file__).with_name("scale_cluster.json")
 DEVELOPMENT: Final = "development"
 COLUMN: Final = "cluster, PostgreSQL"
 IDLE_WORDS: Final = """\
-A waiting agent costs nothing here either. The statements of both columns are Temporal's own, such
-as membership of the servers and the list of namespaces."""
+A waiting agent costs nothing here either: the servers made no write request for a workflow in
+either minute. The statements of both columns are Temporal's own, such as membership of the servers
+and the list of namespaces. The first column was measured sooner after the start of the cluster, and
+most of what it has more are statements on task queues."""
 GROWTH_WORDS: Final = """\
 For the next table, running agents were added step by step. Each of them ran a half-hour cycle with
 constant tool calls {times} times as fast, so that one of them loads the engine like {times} real
@@ -130,9 +132,10 @@ class ClusterFigures(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return min((one for one in self.cycles.engines if one != DEVELOPMENT), key=int)
 
     @property
-    def busiest(self) -> float:
-        """Highest load average of the machine during the measurement of cycles."""
-        return max(one.load_average for one in self.cycles.engines.values())
+    def load_averages(self) -> str:
+        """Lowest and highest load average of the machine at the end of an engine's measurement."""
+        found = [one.load_average for one in self.cycles.engines.values()]
+        return f"{min(found):.0f} to {max(found):.0f}"
 
     @property
     def costs(self) -> MessageCosts:
@@ -142,8 +145,8 @@ class ClusterFigures(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """Return a sentence with the first step that grew less than in proportion."""
         if self.growth is None:
             return (
-                "The number of running agents at which growth stops being linear has not been "
-                "measured yet; `just cluster costs growth` does that."
+                "The number of running agents at which growth stops being linear is not known yet. "
+                "`just cluster costs growth`\nmeasures it, but needs a machine without other load."
             )
         found = []
         for shards, growth in sorted(self.growth.clusters.items(), key=lambda one: int(one[0])):
