@@ -163,6 +163,15 @@ async def asked(life: Life, hosts: Hosts) -> None:
     await life.until(lambda kept: len(kept.projection.answers) == 2)
 
 
+async def redefined(life: Life, hosts: Hosts) -> None:
+    """Play a new definition between two runs, which is listed at once."""
+    await life.run()
+    await life.until_over()
+    await life.define("pool-redefined", AgentLimits())
+    await life.run()
+    await life.until_over()
+
+
 LIVES = {
     cycles: ["cycle", "cycle", "last", "cycle", "last"],
     faults: ["cycle", "die", "full", "fail", "crash", "limit", "cycle", "last"],
@@ -171,6 +180,7 @@ LIVES = {
     unlucky: ["crash", "die", "cycle", "last"],
     carried: ["cycle"] * 4 + ["last"],
     asked: ["auth", "auth", "wait"],
+    redefined: ["last", "last"],
 }
 
 

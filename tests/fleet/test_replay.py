@@ -111,6 +111,7 @@ def test_they_cover_every_branch_of_the_workflow():
         '"write_brief"',
         '"hear"',
         '"notify"',
+        "EVENT_TYPE_MARKER_RECORDED",
     ):
         assert turn in seen, turn
 
