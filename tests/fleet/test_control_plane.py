@@ -307,15 +307,20 @@ def test_the_example_runs_as_written(engine, host, tmp_path):
     program = EXAMPLE.read_text().replace('team="tasks")', f'team="tasks", pool="{POOL}")', 1)
     assert len(program.splitlines()) <= 40
     argv = [sys.executable, "-c", program, engine.address, "tasks", "command"]
-    done = subprocess.run(
-        [*argv, sys.executable, "-I", "-c", "print('done')"],
-        cwd=tmp_path,
-        check=True,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-    )
-    assert sorted(line.split(":")[0] for line in done.stdout.splitlines()) == ["task-1", "task-2"]
+    for cycle in (1, 2):  # the second time, it waits for the second runs
+        done = subprocess.run(
+            [*argv, sys.executable, "-I", "-c", "print('done')"],
+            cwd=tmp_path,
+            check=True,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+        )
+        printed = sorted(line.split(":")[0] for line in done.stdout.splitlines())
+        assert printed == ["task-1", "task-2"]
+        with rekindle.connect(fleet=engine.address) as fleet:
+            rows = fleet.rows(team="tasks")
+        assert [(row.is_over, row.cycle) for row in rows] == [(True, cycle)] * 2
 
 
 def test_a_connection_that_would_not_be_safe_is_refused(engine):
