@@ -141,6 +141,7 @@ class Fleet:
 
         Raises:
             NotOnFleetError: The only agent is not defined.
+            UsageError: `cycles` is not a whole number, or is negative.
         """
         self._require_operator("run")
         return self._finish(names, self._control.run(_list_names(names), cycles))
@@ -190,6 +191,9 @@ class Fleet:
         """Return all agents, or those that match, by name.
 
         The engine selects them, with one request per 1,000 agents. Its list may be a second behind.
+
+        Raises:
+            UsageError: A name or the state is not valid.
         """
         only = AgentFilter(team=team, state=state, pool=pool, host=host, asks=asks)
         return self._thread.wait_for(self._control.rows(only))
