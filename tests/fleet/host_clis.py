@@ -281,7 +281,7 @@ class HostedCli:
         return list(self.wait_for(read))
 
     def _is_last_cycle_over(self) -> bool:
-        logs = self._folder.glob(f"*/root/*/.rekindle/agents/{AGENT}/ops.jsonl")
+        logs = self._folder.glob(f"*/*/*/.rekindle/agents/{AGENT}/ops.jsonl")
         ended = f'"kind":"cycle.ended","cycle":{self._cycles},'.encode()
         return any(ended in log.read_bytes() for log in logs)
 

@@ -203,7 +203,7 @@ def test_a_container_has_no_terminal(load):
 
 @pytest.mark.parametrize("name", ["PATH", "HOME", "LD_PRELOAD"])
 def test_a_host_does_not_let_an_agent_choose_which_folders_are_shown(load, name):
-    project = load(f"env: {{{name}: /root/.ssh, COLOR: blue}}")
+    project = load(f"env: {{{name}: /srv/keys, COLOR: blue}}")
     assert agent_environment.make_environment(project, "trades").variables["COLOR"] == "blue"
     project = msgspec.structs.replace(project, floor=FLOOR)
     with pytest.raises(ManifestError, match=f"sets {name}") as caught:
