@@ -10,7 +10,7 @@ from rekindle.fleet.hosts.hosted_agent import is_folder_in
     [
         ("{root}/a/work/evil.git", True),
         ("file://{root}/a/work/evil.git", True),
-        ("{root}/../root/a", True),
+        ("{root}/../hosts/a", True),
         ("{root}/link/evil.git", False),
         ("/srv/git/shop.git", False),
         ("https://example.org/shop.git", False),
@@ -18,7 +18,7 @@ from rekindle.fleet.hosts.hosted_agent import is_folder_in
     ],
 )
 def test_a_repository_among_the_agents_is_recognized(tmp_path, monkeypatch, remote, is_inside):
-    root = tmp_path / "root"
+    root = tmp_path / "hosts"
     root.mkdir()
     (root / "link").symlink_to("/srv")
     monkeypatch.chdir(root)  # an address is not a path in the current folder

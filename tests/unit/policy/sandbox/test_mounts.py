@@ -139,7 +139,7 @@ def test_an_optional_mount_needs_its_path():
 
 
 def test_a_secret_is_hidden_only_where_the_sandbox_shows_it():
-    secrets = ("/usr/key", "/home/me/key")
+    secrets = ("/usr/key", "/home/user/key")
     found = make_mounts(msgspec.structs.replace(PATHS, secrets=secrets), SandboxProfile())
     hidden = [mount for mount in found if mount.kind == "hide"]
     assert hidden == [Mount("hide", "/usr/key")]

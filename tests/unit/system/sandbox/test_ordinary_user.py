@@ -24,7 +24,7 @@ mount -t tmpfs -o mode=1777 none /var/tmp  # the user's state
 mkdir /var/tmp/python
 mount --bind "$1" /var/tmp/python
 case "$1" in
-/root/*) mount -t tmpfs -o mode=755 none /root; mkdir -p "$1"; mount --bind /var/tmp/python "$1";;
+~root/*) mount -t tmpfs -o mode=755 none ~root; mkdir -p "$1"; mount --bind /var/tmp/python "$1";;
 esac
 # crun refuses to start where both versions of control groups are mounted.
 umount /sys/fs/cgroup/unified 2>/dev/null || true
