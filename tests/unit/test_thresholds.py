@@ -86,6 +86,7 @@ ALLOWED = {
     "system/processes/child_processes.py:_PIPE_BYTES": "largest pipe of Linux",
     "policy/pipelines/worker_names.py:_*": "format of an agent's name",
     "documents/launches/launch_credentials.py:_LAST_PORT": "port numbers of TCP",
+    "policy/sandbox/gateway_access.py:_PLAIN_PORT": "port of HTTP",
     "policy/sandbox/gateway_access.py:_TLS_PORT": "port of HTTPS",
     "policy/sandbox/allowed_hosts.py:PROXY_PORT": "port of a proxy, whose network is its own",
     "system/sandbox/egress_proxy.py:*": "the proxy imports nothing of ours, like the hook",

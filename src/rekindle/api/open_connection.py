@@ -23,7 +23,7 @@ def connect(
     namespace: str = "default",
     pool: str = "default",
     team: str = "",
-    heartbeat_timeout: float = 75,
+    heartbeat_timeout: float | str = ...,
     tls: "TlsSettings | bool | None" = None,
     api_key: str = "",
     codec: "CodecSettings | None" = None,

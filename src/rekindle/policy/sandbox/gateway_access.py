@@ -13,7 +13,8 @@ from rekindle.policy.sandbox.allowed_hosts import PROXY_PORT
 PLACEHOLDER = "key-added-by-the-host"
 """Value of the CLI's key variables, because a CLI without any key does not ask its model."""
 _BYPASSES = ("NO_PROXY", "no_proxy")
-_TLS_PORT, _PLAIN_PORT = 443, 80
+_TLS_PORT = 443
+_PLAIN_PORT = 80
 
 
 class GatewayAccess(msgspec.Struct, frozen=True):
