@@ -40,10 +40,11 @@ class HostRegister:
         self._register, self._folder, self._redaction = register, folder, redaction
         self._tell = tell
         self._workspace: WorkBranch | None = None
-        self._claim = 0
+        self._claim, self._recorded = 0, ""
 
-    def push_to(self, workspace: WorkBranch, claim: int) -> None:
-        self._workspace, self._claim = workspace, claim
+    def push_to(self, workspace: WorkBranch, claim: int, recorded: str) -> None:
+        """Push to this branch. `recorded` is the last revision that the engine knows."""
+        self._workspace, self._claim, self._recorded = workspace, claim, recorded
 
     def commit(
         self, known: int, new: Sequence[AnyEvent], documents: Mapping[str, bytes]
@@ -52,7 +53,11 @@ class HostRegister:
         pushed = self._push_work(known) if is_due else ()
         ended = [event.cycle for event in new if isinstance(event, events.LaunchEnded)]
         drafts = self._read_draft(ended[-1]) if ended else {}
-        return self._register.commit(known, (*pushed, *new), {**documents, **drafts})
+        lines = self._register.commit(known, (*pushed, *new), {**documents, **drafts})
+        for event in pushed:
+            if isinstance(event, events.WorkspacePushed):
+                self._recorded = event.revision
+        return lines
 
     def _read_draft(self, cycle: int) -> dict[str, bytes]:
         """Return the agent's relay draft for the next cycle. It has not been checked yet."""
@@ -77,12 +82,16 @@ class HostRegister:
         if self._workspace is None:
             return ()
         try:
-            pushed = self._workspace.push()
+            # If nothing has changed, the last push may still be unknown to the engine, because its
+            # commit failed. Another host would then restore the work from before that push.
+            pushed = self._workspace.push() or self._workspace.read_last_push()
         except StalePushError as stale:
             return (self._reclaim_branch(self._workspace, last_seq, stale),)
         except WorkspaceError as error:
             return (self._make_push_failure(str(error)),)
-        return (make_pushed_event(pushed, self._claim),) if pushed else ()
+        if pushed is None or pushed.revision == self._recorded:
+            return ()
+        return (make_pushed_event(pushed, self._claim),)
 
     def _reclaim_branch(
         self, workspace: WorkBranch, last_seq: int, stale: StalePushError

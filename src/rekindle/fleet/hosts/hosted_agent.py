@@ -132,9 +132,11 @@ class HostedAgent:
         projection = plain.read(self._order.agent).committed
         claim, last = _find_claim(projection), projection.workspace
         if not (claim and last and self._open_work_branch(claim).has(last.revision)):
-            self._bring_workspace(projection, plain)
+            recorded = self._bring_workspace(projection, plain)
             claim = self.register.generation
-        own.push_to(self._open_work_branch(claim), claim)
+        else:
+            recorded = last.revision
+        own.push_to(self._open_work_branch(claim), claim, recorded)
         if self.definition.worker is not None:
             bring_inputs(self._place, self.definition.remote, self.definition.worker.inputs)
         return store
@@ -169,8 +171,11 @@ class HostedAgent:
         fleet = self.project.settings.fleet or FleetSettings()
         return open_queue(self._place.mirrors, self.definition.remote, fleet.pushes_per_minute)
 
-    def _bring_workspace(self, projection: Projection, store: FileStore) -> None:
-        """Restore the pushed workspace, and claim its branch to block pushes from other hosts."""
+    def _bring_workspace(self, projection: Projection, store: FileStore) -> str:
+        """Restore the pushed workspace, and claim its branch to block pushes from other hosts.
+
+        Return the recorded revision.
+        """
         workspace = self._open_work_branch(self.register.generation)
         last = projection.workspace
         if last is None and self._has_worked_on_host(projection) and workspace.has_files():
@@ -184,6 +189,7 @@ class HostedAgent:
             self.tell(TroubleReport(f"unpushed work on this host was saved as {ref}"))
         with store.writer(self._order.agent, wait=STOP_SECONDS) as writer:
             writer.append(make_pushed_event(brought, self.register.generation))
+        return brought.revision
 
     def _bring_pushed_work(self, workspace: WorkBranch, before: PushedWork | None) -> PushedWork:
         """Restore the pushed work, even if the engine has forgotten the last push.

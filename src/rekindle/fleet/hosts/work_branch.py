@@ -107,8 +107,7 @@ class WorkBranch:
             self._fetch_missing(copy, remote)
             if pushed and not copy.has(pushed.revision):
                 pushed = self._fetch_lost(copy, pushed, remote.work)
-            # On the first attempt, the branch may be from an earlier registration, with a higher
-            # generation.
+            # At first, the branch may be from an earlier registration, with a higher generation.
             if remote.work and (pushed or attempt):
                 self._refuse_successor(copy, remote.work)
             tree, position = self._arrange_folder(copy, remote, pushed)
@@ -168,8 +167,7 @@ class WorkBranch:
             if self._remote.push(copy, pushed.revision, expected):
                 copy.move(f"{self._ours}/pushed", pushed.revision)
                 return pushed
-            # The branch may contain our last push, whose answer was lost. In that case, continue
-            # from it.
+            # The branch may contain our last push, whose answer was lost. Then continue from it.
             remote = self._remote.look()
             self._fetch_missing(copy, remote)
             expected = remote.work
@@ -177,6 +175,12 @@ class WorkBranch:
             if not (snapshot and self._is_ours(snapshot)):
                 break
         raise StalePushError(self._agent, self._generation, expected)
+
+    def read_last_push(self) -> PushedWork | None:
+        """Return this generation's last push from this host, or None if there is none."""
+        last = self._find_last_push(self._open_copy())
+        snapshot = document.parse(last.message) if last else None
+        return PushedWork(last.oid, snapshot.head, snapshot.branch) if last and snapshot else None
 
     def reclaim_branch(self) -> PushedWork:
         """Push to a branch that a person moved or removed.
@@ -303,11 +307,8 @@ class WorkBranch:
             source = pushed.revision if pushed else remote.head
             if not source:
                 return captured.tree, here  # the remote is empty, so use the local files
-            target = (
-                HeadPosition(pushed.head, pushed.branch)
-                if pushed
-                else HeadPosition(remote.head, remote.branch)
-            )
+            last = pushed or remote
+            target = HeadPosition(last.head, last.branch)
             tree = copy.find_tree(source)
             captured.cover(tree)
             if (here, captured.tree) == (target, tree):

@@ -204,6 +204,9 @@ def test_a_relay_that_was_written_goes_along_if_the_engine_takes_it(tmp_path, si
     assert all(len(data) <= FLEET_DOCUMENT_BYTES for data in sent[0].values())
 
 
+LOST = OwnershipError("the engine does not answer", hint="nothing to do here")
+
+
 class Host:
     """One that has claimed the work branch, and whose agent has just written something."""
 
@@ -215,7 +218,7 @@ class Host:
         register = EngineRegister(HostOrder("w", "trades", 1), make_asker(engine))
         folder = RekindleFolder(tmp_path).agent("trades")
         self.own = HostRegister(register, folder, Redaction(), self.told.append)
-        self.own.push_to(self.workspace, 1)
+        self.own.push_to(self.workspace, 1, self.claimed.revision)
 
     def end_launch(self):
         seq = self.engine.kept.projection.seq
@@ -259,6 +262,21 @@ def test_a_branch_that_a_person_changed_is_taken_again(host, fleet, is_removed):
     assert ("removed" if is_removed else theirs[:12]) in trouble.words
     (fleet.repository("here").path / "more.txt").write_text("more\n")
     assert host.workspace.push().revision == fleet.work(), "it continues from there"
+
+
+def test_a_push_that_the_engine_has_not_heard_of_is_recorded_later(host, fleet, monkeypatch):
+    """Otherwise, the next host would restore the work from before, with the relay from after it."""
+    with monkeypatch.context() as cut_off:
+        cut_off.setattr(EngineRegister, "commit", lambda *_: (_ for _ in ()).throw(LOST))
+        with pytest.raises(OwnershipError):
+            host.end_launch()
+    assert fleet.remote.git("show", f"{fleet.work()}:new.txt") == "the agent's"
+    pushed, ended = host.end_launch()
+    assert isinstance(pushed, events.WorkspacePushed)
+    assert pushed.revision == fleet.work()
+    assert isinstance(ended, events.LaunchEnded)
+    (ended,) = host.end_launch()
+    assert isinstance(ended, events.LaunchEnded), "it is recorded only once"
 
 
 def test_who_has_lost_the_lease_takes_no_branch_again(host, fleet):
