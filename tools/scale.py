@@ -241,7 +241,7 @@ def _per_cycle(figures: Figures, cluster: ClusterFigures) -> str:
             ),
             ("history size for each additional update", more, more),
             (
-                "server CPU time for each additional update",
+                "server CPU time, divided by the updates and the decision",
                 f"{figures.server_ms_per_update:.0f} ms",
                 _describe_cpu(
                     cycle.server_ms / decisions,

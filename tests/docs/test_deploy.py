@@ -47,7 +47,7 @@ def parse_command(words: list[str]) -> click.Context:
 
 def test_the_database_ends_transactions_of_an_engine_that_hangs():
     """A history process that is frozen in a transaction must not keep its shards locked."""
-    assert "idle_in_transaction_session_timeout=10s" in SERVICES["postgres"]["command"]
+    assert "idle_in_transaction_session_timeout=5s" in SERVICES["postgres"]["command"]
 
 
 def test_the_linter_has_no_complaint_about_the_dockerfile():

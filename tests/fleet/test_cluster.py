@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import signal
 import socket
 import subprocess
 import sys
@@ -10,7 +11,9 @@ import time
 
 import pytest
 
+from fleet.cluster import __main__ as commands
 from fleet.cluster import front_door
+from fleet.cluster.cluster import read_start
 from fleet.cluster.server_config import (
     PORTS,
     SERVICES,
@@ -81,6 +84,25 @@ def test_dynamic_config_keeps_what_a_fleet_needs():
         "limit.maxIDLength": [{"value": 255}],
         "frontend.namespaceRPS": [{"value": 5, "constraints": {"namespace": "n"}}],
     }
+
+
+def test_another_process_with_the_number_of_a_crashed_cluster_is_not_stopped(
+    tmp_path, monkeypatch, capsys
+):
+    """The file of a cluster that was killed stays, and its number can be used again."""
+    state = tmp_path / "cluster.json"
+    monkeypatch.setattr(commands, "_STATE", state)
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as other:
+        began = read_start(other.pid)
+        assert began
+        state.write_text(json.dumps({"pid": other.pid, "began": f"{began}0"}))
+        assert commands._stop() == 0
+        assert capsys.readouterr().out == "no cluster is running\n"
+        assert other.poll() is None
+        state.write_text(json.dumps({"pid": other.pid, "began": began}))
+        assert commands._stop() == 0
+        assert capsys.readouterr().out == "the cluster has ended\n"
+    assert other.returncode == -signal.SIGTERM
 
 
 class Frontend:

@@ -7,6 +7,7 @@ import pytest
 
 from fleet.audit import Accepted, Lease, Told, Who
 from fleet.cluster.fault_table import Measured, find_percentile, render_markdown, summarize
+from fleet.cluster.faults import UnknownFaultError, require_known
 from fleet.invariants import GAP, KINDS, OWNED_TWICE, RELAY_LOST, REPEAT, ZOMBIE, find_violations
 from rekindle.policy.fleet.agent_registry import CommitRequest
 
@@ -21,13 +22,13 @@ def measured(what: str, seconds: list[float], **more) -> Measured:
 def test_faults_of_one_kind_share_a_row():
     rows = summarize(
         [
-            measured("history kill -9", [1.0, 2.0], sessions=2, continued=2),
+            measured("history killed", [1.0, 2.0], sessions=2, continued=2),
             measured("freeze", [9.0]),
-            measured("history kill -9", [3.0], sessions=1, continued=0, violations={GAP: 1}),
+            measured("history killed", [3.0], sessions=1, continued=0, violations={GAP: 1}),
         ]
     )
     assert [(row.what, row.times, row.running) for row in rows] == [
-        ("history kill -9", 2, "1 to 2"),
+        ("history killed", 2, "1 to 2"),
         ("freeze", 1, "1"),
     ]
     first = rows[0]
@@ -46,6 +47,16 @@ def test_table_is_markdown():
     assert [line.count("|") for line in lines[:3]] == [9, 9, 9]
     assert lines[2] == "| freeze | 1 | 1 | 9.0 s | 9.0 s | begin | 1 of 1 | 0 |"
     assert lines[-1] == "- agents: 30"
+
+
+def test_a_fault_that_does_not_exist_is_refused():
+    """A typing error must not select nothing, because nothing has no broken invariant."""
+    names = ["history killed", "host cut off"]
+    require_known(["history-killed", "cut", "host"], names)
+    with pytest.raises(
+        UnknownFaultError, match="histroy: use words of history-killed, host-cut-of"
+    ):
+        require_known(["host", "histroy"], names)
 
 
 class Life:

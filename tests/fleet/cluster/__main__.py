@@ -10,7 +10,7 @@ import sys
 import time
 from pathlib import Path
 
-from fleet.cluster.cluster import Cluster, is_alive
+from fleet.cluster.cluster import Cluster, is_alive, read_start
 from fleet.cluster.costs import add_options as add_cost_options
 from fleet.cluster.costs import main as measure_costs
 from fleet.cluster.faults import add_options
@@ -102,6 +102,7 @@ def _run(args: argparse.Namespace) -> None:
         with cluster:
             state = {
                 "pid": os.getpid(),
+                "began": read_start(os.getpid()),
                 "address": cluster.address,
                 "frontends": cluster.frontends,
                 "shards": cluster.shards,
@@ -125,7 +126,7 @@ def _stop() -> int:
         return 0
     os.kill(state["pid"], signal.SIGTERM)
     deadline = time.monotonic() + _STOP_SECONDS
-    while is_alive(state["pid"]):
+    while _read() is not None:
         if time.monotonic() > deadline:
             print(f"just cluster: process {state['pid']} does not end", file=sys.stderr)
             return 1
@@ -155,7 +156,8 @@ def _read() -> dict | None:
         state = json.loads(_STATE.read_text())
     except FileNotFoundError:
         return None
-    return state if is_alive(state["pid"]) else None
+    # After a crash, the pid may belong to another process.
+    return state if read_start(state["pid"]) == state["began"] else None
 
 
 if __name__ == "__main__":

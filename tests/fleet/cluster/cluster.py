@@ -348,3 +348,13 @@ def is_alive(pid: int) -> bool:
     except OSError:
         return False
     return True
+
+
+def read_start(pid: int) -> str | None:
+    """Return when a process started, in the kernel's own unit, or None if it has ended."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return None
+    state, *fields = stat.rpartition(")")[2].split()
+    return None if state == "Z" else fields[18]

@@ -139,11 +139,6 @@ class Postgres:
                 _check(subprocess.run(argv, env=variables, capture_output=True, check=False))
             self.query("CREATE EXTENSION IF NOT EXISTS pg_stat_statements", name)
 
-    def restart(self) -> None:
-        """End it without a checkpoint, as a crash does, and start it again."""
-        self.stop(signal.SIGQUIT)
-        self.start()
-
     def stop(self, number: signal.Signals = signal.SIGINT) -> None:
         """Stop it: SIGINT ends sessions, and SIGQUIT leaves the rest to recovery."""
         process = self._process

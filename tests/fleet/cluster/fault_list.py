@@ -1,6 +1,7 @@
 """The faults of a cluster: how each one begins and ends, and how to see that it happened."""
 
 import contextlib
+import signal
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,7 +26,11 @@ class ClusterFault:
     begin: Callable[[], None]
     """Causes the fault, and raises AssertionError if it did not happen."""
     end: Callable[[], None]
-    """Ends the fault; returns when the cluster is whole again."""
+    """Ends the fault, and does not wait for the cluster."""
+    settle: Callable[[], None]
+    """Returns when the cluster is whole again."""
+    lasts: Callable[[], bool] = lambda: True
+    """Returns whether the fault still lasts, before its end."""
     seconds: float = SECONDS
     is_outage: bool = False
     """Whether nothing works until it ends; otherwise, other processes take over meanwhile."""
@@ -52,44 +57,61 @@ def list_faults(cluster: Cluster) -> list[ClusterFault]:
 
 
 def _kill(cluster: Cluster, service: str, name: str) -> ClusterFault:
+    address = cluster.service_address(name)
+
     def begin() -> None:
-        process, address = cluster.processes[name], cluster.service_address(name)
+        process = cluster.processes[name]
         assert cluster.can_reach("", address)
         cluster.kill(name)
         assert process.returncode == -9, process.returncode
         assert not cluster.can_reach("", address)
 
-    def end() -> None:
-        cluster.start_process(name)
-        _until(lambda: cluster.can_reach("", cluster.service_address(name)), f"{name} starts")
+    def settle() -> None:
+        _until(lambda: cluster.can_reach("", address), f"{name} starts")
 
-    return ClusterFault(f"{service} kill -9", name, begin, end)
+    return ClusterFault(
+        f"{service} killed", name, begin, lambda: cluster.start_process(name), settle
+    )
 
 
 def _freeze(cluster: Cluster, service: str, name: str) -> ClusterFault:
+    def is_frozen() -> bool:
+        return cluster.state(name) == "T"
+
     def begin() -> None:
         cluster.freeze(name)
-        _until(lambda: cluster.state(name) == "T", f"{name} is frozen")
+        _until(is_frozen, f"{name} is frozen")
 
-    def end() -> None:
-        assert cluster.state(name) == "T", cluster.state(name)
-        cluster.wake(name)
-        _until(lambda: cluster.state(name) != "T", f"{name} is awake")
+    def settle() -> None:
+        _until(lambda: not is_frozen(), f"{name} is awake")
 
-    return ClusterFault(f"{service} frozen", name, begin, end)
+    return ClusterFault(
+        f"{service} frozen", name, begin, lambda: cluster.wake(name), settle, is_frozen
+    )
 
 
 def _restart_database(cluster: Cluster) -> ClusterFault:
     database = cluster.database
+    recoveries: list[int] = []
 
     def begin() -> None:
-        before, recoveries = database.pid, database.log.count(_RECOVERY)
-        database.restart()
-        assert database.pid != before
-        assert database.log.count(_RECOVERY) == recoveries + 1
+        recoveries.append(database.log.count(_RECOVERY))
+        database.stop(signal.SIGQUIT)  # without a checkpoint, as a crash does
+        assert not database.is_ready()
+
+    def settle() -> None:
+        database.wait()
+        assert database.log.count(_RECOVERY) == recoveries[-1] + 1
 
     return ClusterFault(
-        "PostgreSQL crash and restart", "", begin, database.wait, seconds=0, is_outage=True
+        "PostgreSQL crashed and restarted",
+        "",
+        begin,
+        database.start,
+        settle,
+        lasts=lambda: not database.is_running,
+        seconds=0,
+        is_outage=True,
     )
 
 
@@ -100,13 +122,15 @@ def _freeze_database(cluster: Cluster) -> ClusterFault:
         assert database.freeze()
         assert not database.is_ready()
 
-    def end() -> None:
-        assert not database.is_ready()
-        database.wake()
-        database.wait()
-
     return ClusterFault(
-        "PostgreSQL frozen", "", begin, end, seconds=DATABASE_SECONDS, is_outage=True
+        "PostgreSQL frozen",
+        "",
+        begin,
+        database.wake,
+        database.wait,
+        lasts=lambda: not database.is_ready(),
+        seconds=DATABASE_SECONDS,
+        is_outage=True,
     )
 
 
@@ -125,10 +149,15 @@ def _fill_disk(cluster: Cluster) -> ClusterFault:
         if not database.is_running:
             # It ends if it cannot write its own log; a service manager starts it again.
             database.start()
-        database.wait()
 
     return ClusterFault(
-        "PostgreSQL disk full", "", begin, end, seconds=DATABASE_SECONDS, is_outage=True
+        "PostgreSQL's disk full",
+        "",
+        begin,
+        end,
+        database.wait,
+        seconds=DATABASE_SECONDS,
+        is_outage=True,
     )
 
 
@@ -138,9 +167,7 @@ def _throttle(cluster: Cluster) -> ClusterFault:
         cluster.throttle(THROTTLED_RPS)
         _until(lambda: cluster.count_refused() > before, "a request is refused")
 
-    def end() -> None:
-        cluster.configure()
-
+    def settle() -> None:
         def is_over() -> bool:
             before = cluster.count_refused()
             time.sleep(2)
@@ -148,7 +175,7 @@ def _throttle(cluster: Cluster) -> ClusterFault:
 
         _until(is_over, "no request is refused")
 
-    return ClusterFault("namespace throttled", "", begin, end, is_outage=True)
+    return ClusterFault("namespace throttled", "", begin, cluster.configure, settle, is_outage=True)
 
 
 def _part(cluster: Cluster, machine: str) -> ClusterFault:
@@ -161,13 +188,19 @@ def _part(cluster: Cluster, machine: str) -> ClusterFault:
         assert not cluster.can_reach(machine, other)
         assert cluster.can_reach(machine, base)
 
-    def end() -> None:
-        assert not cluster.can_reach(machine, other)
-        cluster.join(machine)
+    def settle() -> None:
         _until(lambda: cluster.can_reach(machine, other), "the machines reach each other")
 
     # Both halves reach the database, and take the shards from each other until they meet again.
-    return ClusterFault("network cut between the servers", machine, begin, end, is_outage=True)
+    return ClusterFault(
+        "network cut between the servers",
+        machine,
+        begin,
+        lambda: cluster.join(machine),
+        settle,
+        lasts=lambda: not cluster.can_reach(machine, other),
+        is_outage=True,
+    )
 
 
 def _cut(cluster: Cluster, machine: str) -> ClusterFault:
@@ -178,11 +211,17 @@ def _cut(cluster: Cluster, machine: str) -> ClusterFault:
         cluster.cut(machine)
         assert not cluster.can_reach(machine, base)
 
-    def end() -> None:
-        cluster.restore(machine)
+    def settle() -> None:
         _until(lambda: cluster.can_reach(machine, base), "the machine is connected")
 
-    return ClusterFault("a server cut off from everything", machine, begin, end)
+    return ClusterFault(
+        "a server cut off from everything",
+        machine,
+        begin,
+        lambda: cluster.restore(machine),
+        settle,
+        lasts=lambda: not cluster.can_reach(machine, base),
+    )
 
 
 def _until(is_so: Callable[[], bool], words: str, seconds: float = 180) -> None:

@@ -30,6 +30,9 @@ HEARTBEAT_SECONDS = 20
 """Longer than the failover of a service takes on a busy machine, as the default is."""
 FEWEST = 3
 """The number of agents that must be running when a fault begins."""
+HOST_KILLED = "host killed"
+HOST_FROZEN = "host frozen"
+HOST_CUT = "host cut off"
 _TRY_SECONDS = 10.0
 _RECOVERY_SECONDS = 300.0
 _Sessions = dict[str, dict[str, Any]]
@@ -88,19 +91,20 @@ class Storm(HostFaults):
         agents = sorted({one["agent"] for one in before.values()})
         record = Fault(fault.what, "", read_now(), before)
         self.crowd.faults.append(record)
+        began = time.monotonic()
         await asyncio.to_thread(fault.begin)
         self._say(f"{fault.what}: it has begun")
-        began = time.monotonic()
         if fault.is_outage:
             await asyncio.sleep(fault.seconds)
-            await asyncio.to_thread(fault.end)
-            self._say(f"{fault.what}: it is over")
-            began = time.monotonic()
+            began = await self._end(fault)
+            settling = asyncio.create_task(asyncio.to_thread(fault.settle))
             recovered = await self._recover(agents, began)
+            await settling
         else:
             recovered = await self._recover(agents, began)
             await asyncio.sleep(max(0.0, fault.seconds - (time.monotonic() - began)))
-            await asyncio.to_thread(fault.end)
+            await self._end(fault)
+            await asyncio.to_thread(fault.settle)
         record.over = read_now()
         # The next fault must not meet a cluster that is still busy with this one.
         await self._recover(self._names, time.monotonic())
@@ -109,11 +113,20 @@ class Storm(HostFaults):
         self._measured.append((measured, record, await self._sessions()))
         self._say(f"{fault.what}: all recovered after {max(recovered):.1f} s from its {since}")
 
+    async def _end(self, fault: ClusterFault) -> float:
+        """End a fault that still lasts; return the time just before."""
+        assert await asyncio.to_thread(fault.lasts), f"{fault.what}: it ended by itself"
+        ended = time.monotonic()
+        await asyncio.to_thread(fault.end)
+        self._say(f"{fault.what}: it is over")
+        return ended
+
     async def _lose(self, what: str, host: Host) -> None:
         """Cause a fault of a host, as the suite on the development server does."""
         running = len(await self._enough_sessions())
-        await {"kill -9": self._kill, "freeze": self._freeze, "network cut": self._cut}[what](host)
-        measured = Measured(f"host {what}", host.name, running, [], "begin")
+        causes = {HOST_KILLED: self._kill, HOST_FROZEN: self._freeze, HOST_CUT: self._cut}
+        await causes[what](host)
+        measured = Measured(what, host.name, running, [], "begin")
         self._measured.append((measured, self.crowd.faults[-1], {}))
 
     async def _enough_sessions(self) -> _Sessions:
