@@ -17,6 +17,7 @@ from fleet.engine import Engine
 from rekindle import AgentSettings, Budget, DefinitionError, Fleet, FleetChange
 from rekindle.documents.events import RunEnded
 from rekindle.errors import EngineError, ManifestError, NotFoundError, NotOnFleetError, UsageError
+from rekindle.fleet.commands import fleet_control
 from rekindle.fleet.engine import agent_list
 
 GUIDE = Path(__file__).parents[2] / "docs/guides/control-plane.md"
@@ -271,6 +272,21 @@ def test_agents_are_defined_before_any_host_starts(engine, prefix):
     with rekindle.connect(fleet=engine.address, namespace="other") as fleet:
         assert fleet.define(spec(prefix))
         until(lambda: [row.agent for row in fleet.rows() if row.agent == prefix])
+
+
+@pytest.mark.timeout(60)
+def test_a_command_without_a_worker_ends_in_time(tmp_path, prefix, monkeypatch):
+    """The engine itself ends each request earlier, and the client sends it again."""
+    monkeypatch.setattr(fleet_control, "FLEET_BULK_SECONDS", 3.0)
+    with (
+        Engine(tmp_path, settings=['history.longPollExpirationInterval="1s"']) as engine,
+        rekindle.connect(fleet=engine.address) as fleet,
+    ):
+        fleet.define(spec(prefix))
+        for command in (fleet.run, fleet.stop, fleet.remove):
+            with pytest.raises(EngineError, match="no worker answered") as raised:
+                command(prefix)
+            assert raised.value.cause == "unanswered"
 
 
 def test_a_namespace_that_no_host_has_prepared_is_named(engine, monkeypatch):

@@ -1,5 +1,6 @@
 """Client for a fleet's agents: start and read them, and send them commands."""
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
@@ -207,13 +208,15 @@ class AgentClient:
 
     async def _send_update(self, agent: str, ask: Callable[[], Awaitable[T]]) -> T:
         """Send an update and return the workflow's answer. Resend it if the engine dropped it."""
-        for tries_left in reversed(range(FLEET_TRIES)):
-            with self._translate_errors(agent):
-                try:
-                    return await ask()
-                except WorkflowUpdateFailedError as refused:
-                    if not (tries_left and is_overlooked(refused)):
-                        raise
+        with self._translate_errors(agent):
+            # The engine may end a request before its timeout, and the SDK then sends another one.
+            async with asyncio.timeout(self._patience.total_seconds()):
+                for tries_left in reversed(range(FLEET_TRIES)):
+                    try:
+                        return await ask()
+                    except WorkflowUpdateFailedError as refused:
+                        if not (tries_left and is_overlooked(refused)):
+                            raise
         raise _make_unanswered_error(agent)
 
     @contextmanager
@@ -232,7 +235,7 @@ class AgentClient:
                 hint="run workers with the version of Rekindle that started the agent, or a newer "
                 "one",
             ) from failed
-        except WorkflowUpdateRPCTimeoutOrCancelledError as late:
+        except (WorkflowUpdateRPCTimeoutOrCancelledError, TimeoutError) as late:
             raise _make_unanswered_error(agent) from late
         except WorkflowFailureError as ended:
             raise EngineError(
