@@ -1,6 +1,7 @@
 """Run the engine client's event loop in a thread, so that any other thread can use the client."""
 
 import asyncio
+import atexit
 import threading
 from collections.abc import Coroutine
 from concurrent.futures import CancelledError
@@ -23,6 +24,8 @@ class EngineThread:
             target=self._loop.run_forever, name="rekindle-fleet", daemon=True
         )
         self._thread.start()
+        # While Python shuts down, the client's replies to a running loop can abort the process.
+        atexit.register(self.close)
 
     def wait_for(self, answer: Coroutine[Any, Any, T]) -> T:
         """Return the result of a coroutine. If this is interrupted, the coroutine is cancelled.
@@ -74,6 +77,9 @@ class EngineThread:
             if self._is_closed:
                 return
             self._is_closed = True
+        atexit.unregister(self.close)
+        if not self._thread.is_alive():  # in a forked process
+            return
         asyncio.run_coroutine_threadsafe(_cancel_others(), self._loop).result()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()

@@ -1,6 +1,8 @@
 """Calls of several threads to one engine, and the end of their connection."""
 
 import asyncio
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -11,6 +13,25 @@ from rekindle.fleet.engine.engine_thread import EngineThread
 
 CALLS = 5
 PATIENCE = 30
+UNCLOSED = """
+import asyncio, os, sys, threading
+from rekindle.fleet.engine.engine_thread import EngineThread
+
+async def work():
+    begun.set()
+    try:
+        await asyncio.Event().wait()
+    finally:
+        print("cancelled", flush=True)
+
+begun = threading.Event()
+thread = EngineThread("127.0.0.1:7233")
+threading.Thread(target=thread.wait_for, args=[work()], daemon=True).start()
+begun.wait()
+if "fork" in sys.argv and (child := os.fork()):
+    assert os.waitpid(child, 0)[1] == 0
+"""
+"""A program that ends during a call. A process that it forks has no such thread."""
 
 
 @pytest.fixture
@@ -77,3 +98,11 @@ def test_a_refused_request_tells_the_next_step(thread, status, words, cause, hin
         thread.wait_for(fail())
     assert refused.value.cause == cause
     assert hint in refused.value.hint
+
+
+@pytest.mark.parametrize("how", ["alone", "fork"])
+def test_the_end_of_a_program_closes_its_connections(how):
+    """Otherwise the engine's client can abort the program while Python shuts down."""
+    argv = [sys.executable, "-c", UNCLOSED, how]
+    done = subprocess.run(argv, check=False, capture_output=True, text=True, timeout=PATIENCE)
+    assert (done.returncode, done.stdout) == (0, "cancelled\n"), done.stderr
