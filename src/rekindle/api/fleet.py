@@ -1,7 +1,6 @@
 """A fleet without a project folder, as programs use it to control thousands of agents."""
 
 import os
-import time
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Self, get_args
@@ -9,6 +8,7 @@ from typing import Any, Self, get_args
 import msgspec
 
 from rekindle.api.fleet_agent import FleetAgent
+from rekindle.api.fleet_changes import FleetChanges, FleetPolls
 from rekindle.api.operator import Operator
 from rekindle.documents.screens.agent_row import AgentState
 from rekindle.documents.screens.fleet_row import (
@@ -31,7 +31,6 @@ from rekindle.policy.fleet.bulk_result import BulkResult
 from rekindle.policy.fleet.connection_check import require_valid_fleet
 from rekindle.policy.fleet.fleet_questions import FleetQuestions
 from rekindle.policy.settings.runtime_settings import AgentDefaults, FleetSettings
-from rekindle.thresholds.control_limits import FLEET_WATCH_SECONDS
 from rekindle.wiring.access.operator_check import refuse_any_agent
 
 _SOURCE = "rekindle.connect"
@@ -224,19 +223,19 @@ class Fleet:
         for the run that this connection has last asked for, or a later one. With the cursor of a
         change, continue after it: nothing is missed, and changes of the last half minute may come
         again. There is one request per second, for any number of agents.
+
+        After an EngineError, the same iterator continues where it was.
         """
-        for changes in self.polls(after=after, team=team):
-            yield from changes
-            time.sleep(FLEET_WATCH_SECONDS)
+        return FleetChanges(self.polls(after=after, team=team))
 
     def polls(self, *, after: str = "", team: str | None = None) -> Iterator[list[FleetChange]]:
         """Yield the changes since the previous step, for a program with a loop of its own.
 
-        Each step is one request, without a pause.
+        Each step is one request, without a pause. After an EngineError, the same iterator continues
+        where it was.
         """
         watch = FleetWatch(self._control.client, after, team, self._control.runs)
-        while True:
-            yield self._thread.wait_for(watch.poll())
+        return FleetPolls(watch, self._thread)
 
     def _finish(self, names: str | Iterable[str], operation: Any) -> BulkResult:
         result: BulkResult = self._thread.wait_for(operation)

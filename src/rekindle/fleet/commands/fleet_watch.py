@@ -45,12 +45,14 @@ class FleetWatch:
         The first request without a cursor returns all agents. So does one every few minutes, in
         case the engine's list was so late that the requests in between did not see a change.
         """
-        if self._last is None or self._is_resync_due():
-            self._listed_at = time.monotonic()
+        asked_at, listed_at = time.monotonic(), self._listed_at
+        if self._last is None or asked_at - listed_at >= FLEET_WATCH_RESYNC_SECONDS:
+            listed_at = asked_at
             query = render_filter(self._client, AgentFilter(team=self._team))
         else:
             query = render_changes(self._last - _OVERLAP, self._team)
         found = [listed async for listed in list_agents(self._client, query)]
+        self._listed_at = listed_at
         # An agent that was removed and defined again has two entries.
         found.sort(key=lambda listed: (not listed.is_removed, listed.at))
         newest = {listed.agent: listed for listed in found}
@@ -66,9 +68,6 @@ class FleetWatch:
             kind = find_change_kind(row, before, self._runs.get(row.agent, 0))
             changes.append(FleetChange(kind, row, self._last.isoformat()))
         return changes
-
-    def _is_resync_due(self) -> bool:
-        return time.monotonic() - self._listed_at >= FLEET_WATCH_RESYNC_SECONDS
 
 
 def _parse_cursor(cursor: str) -> datetime:
