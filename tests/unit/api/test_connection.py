@@ -121,3 +121,29 @@ def test_an_agent_can_be_stopped_while_the_manifest_is_broken(home):
 def test_the_environment_can_trust_a_folder(home, monkeypatch):
     monkeypatch.setenv("REKINDLE_TRUST", "1")
     assert home.agent("scout").restart() == "new"
+
+
+@pytest.mark.parametrize(
+    ("given", "words", "hint"),
+    [
+        ({"fleet": ""}, "fleet=''", 'fleet="127.0.0.1:7233"'),
+        ({"fleet": None}, "fleet=None", 'fleet="127.0.0.1:7233"'),
+        ({"fleet": 7233}, "fleet=7233", 'fleet="127.0.0.1:7233"'),
+        ({"folder": ".", "fleet": "127.0.0.1:1"}, "no folder", "leave out"),
+        ({"operator": "bob"}, "operator='bob'", "rekindle.Operator"),
+        ({"fleet": "127.0.0.1:1", "operator": "bob"}, "operator='bob'", "rekindle.Operator"),
+        ({"fleat": "127.0.0.1:1"}, "fleat", "did you mean `fleet`?"),
+        ({"team": "blue"}, "only a connection to a fleet", 'fleet="HOST:PORT"'),
+    ],
+)
+def test_a_wrong_argument_of_a_connection_is_named(home, monkeypatch, given, words, hint):
+    monkeypatch.chdir(home.path)
+    with pytest.raises(UsageError, match=words) as refused:
+        rekindle.connect(**given)
+    assert hint in refused.value.hint
+
+
+def test_the_current_folder_is_the_default(home, monkeypatch):
+    monkeypatch.chdir(home.path)
+    with rekindle.connect() as opened:
+        assert opened.path == home.path
