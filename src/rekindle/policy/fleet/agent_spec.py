@@ -14,7 +14,7 @@ from rekindle.documents.manifest import SCHEMA, Permissions
 from rekindle.documents.manifest_keys import Budget
 from rekindle.documents.manifest_sandbox import SandboxEntry
 from rekindle.errors import DefinitionError, ManifestError
-from rekindle.formats import validation
+from rekindle.formats import git_names, validation
 from rekindle.formats.identifiers import AGENT_NAME
 from rekindle.policy.fleet.agent_registry import AgentDefinition
 from rekindle.policy.handoff import window_rule
@@ -222,6 +222,16 @@ def _require_names(spec: AgentSettings, fleet: FleetSettings) -> tuple[str, str]
         if getattr(spec, field) and not spec.repository:
             hint = "set `repository` to the URL of a git remote"
             raise DefinitionError(spec.name, field, "needs a repository", hint=hint)
+    if spec.repository and not git_names.is_remote(spec.repository):
+        hint = (
+            "use a URL such as https://example.org/shop.git or git@example.org:shop.git, or an "
+            "absolute path on the hosts"
+        )
+        raise DefinitionError(spec.name, "repository", "is not a git remote", hint=hint)
+    if spec.branch and not git_names.is_branch(spec.branch):
+        hint = "use a name that `git check-ref-format --branch` accepts, such as release/2"
+        reason = f"{spec.branch!r} is not a valid branch"
+        raise DefinitionError(spec.name, "branch", reason, hint=hint)
     return pool, team
 
 

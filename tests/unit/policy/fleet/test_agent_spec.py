@@ -17,6 +17,10 @@ from rekindle.policy.settings.runtime_settings import FleetSettings
 
 pytestmark = pytest.mark.pure
 FLEET = FleetSettings(team="blue", pool="gpu")
+BAD_BRANCHES = (
+    *("-x", "a b", "a..b", "/a", "a/", "a//b", ".a", "a/.b", "a.lock", "a.lock/b", "a.", "a@{1}"),
+    *("a~1", "a^", "a:b", "a?", "a*", "a[b", "a\\b", "a\x7f", "a\n", "HEAD"),
+)
 SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" * 2
 
 
@@ -106,6 +110,20 @@ def test_a_secret_in_a_task_is_removed():
         ({"harness": "command"}, "command"),
         ({"folder": "../other", "repository": "r"}, "folder"),
         ({"branch": "main"}, "branch"),
+        ({"repository": "not a url"}, "repository"),
+        ({"repository": "shop"}, "repository"),
+        ({"repository": "--upload-pack=x"}, "repository"),
+        ({"repository": "-x:shop.git"}, "repository"),
+        ({"repository": "ssh://-x/shop.git"}, "repository"),
+        ({"repository": "https://"}, "repository"),
+        ({"repository": "https://example.org/a b"}, "repository"),
+        ({"repository": "s3://bucket/shop"}, "repository"),
+        ({"repository": "ext::sh -c true"}, "repository"),
+        ({"repository": "/srv/shop\n.git"}, "repository"),
+        *(
+            ({"repository": "https://example.org/shop.git", "branch": branch}, "branch")
+            for branch in BAD_BRANCHES
+        ),
         ({"budget": Budget(usd=-1)}, "budget.usd"),
         ({"permissions": Permissions(deny="x")}, "permissions.deny"),
         ({"model": "a b"}, "model"),
@@ -129,6 +147,30 @@ def test_an_error_names_the_field(fields, field):
     assert refused.value.field == field
     assert refused.value.hint
     assert "agents.agent" not in refused.value.reason
+
+
+@pytest.mark.parametrize(
+    "repository",
+    [
+        "https://ann:token@example.org:8443/shop.git",
+        "http://example.org/shop",
+        "ssh://git@example.org:22/~ann/shop.git",
+        "git://[::1]/shop.git",
+        "file:///srv/my shop.git",
+        "/srv/my shop.git",
+        "git@example.org:ann/shop.git",
+        "example.org:shop.git",
+        "git@[::1]:shop.git",
+    ],
+)
+def test_each_kind_of_git_remote_is_accepted(repository):
+    assert make_definition(spec(repository=repository), FLEET).remote
+
+
+@pytest.mark.parametrize("branch", ["main", "release/2.x", "a-b", "@a", "über", "a.locked", "x{y}"])
+def test_each_valid_branch_is_accepted(branch):
+    repository = "https://example.org/shop.git"
+    assert make_definition(spec(repository=repository, branch=branch), FLEET).branch == branch
 
 
 def test_only_settings_of_an_agent_define_one():
