@@ -73,13 +73,13 @@ class EngineThread:
 
     def close(self) -> None:
         """Cancel the calls of all threads, and end the thread. A second call does nothing."""
+        if not self._thread.is_alive():  # in a forked process, whose lock may be held forever
+            return
         with self._lock:
             if self._is_closed:
                 return
             self._is_closed = True
         atexit.unregister(self.close)
-        if not self._thread.is_alive():  # in a forked process
-            return
         asyncio.run_coroutine_threadsafe(_cancel_others(), self._loop).result()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
