@@ -217,8 +217,9 @@ def test_a_failure_of_one_agent_does_not_hide_the_others(fleet, prefix):
     mixed = fleet.run([prefix, "missing-agent"], cycles=1)
     assert mixed.done == (prefix,)
     assert isinstance(mixed.failed["missing-agent"], NotOnFleetError)
-    with pytest.raises(NotOnFleetError):
+    with pytest.raises(NotOnFleetError) as missing:
         fleet.stop("missing-agent")
+    assert "`Fleet.define`" in missing.value.hint
     twice = fleet.define_all([spec(f"{prefix}-c"), spec(f"{prefix}-c", task="Another.")])
     assert (twice.done, twice.failed[f"{prefix}-c"].field) == ((), "name")
     with pytest.raises(UsageError, match="is not a cursor"):

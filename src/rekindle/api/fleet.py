@@ -1,6 +1,7 @@
 """A fleet without a project folder, as programs use it to control thousands of agents."""
 
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Self, get_args
@@ -18,7 +19,7 @@ from rekindle.documents.screens.fleet_row import (
     UsageKey,
     sum_usage,
 )
-from rekindle.errors import ManifestError, UsageError
+from rekindle.errors import EngineError, ManifestError, StoreError, UsageError
 from rekindle.fleet.commands.fleet_control import FleetControl
 from rekindle.fleet.commands.fleet_watch import FleetWatch
 from rekindle.fleet.engine.agent_list import AgentFilter
@@ -34,6 +35,8 @@ from rekindle.policy.settings.runtime_settings import AgentDefaults, FleetSettin
 from rekindle.wiring.access.operator_check import refuse_any_agent
 
 _SOURCE = "rekindle.connect"
+_KEY = re.compile(r"`fleet: (\w+):[^`]*`")
+"""Name of a setting in a hint, as in rekindle.yaml."""
 
 
 def open_fleet(address: str, operator: Operator, settings: Mapping[str, object]) -> "Fleet":
@@ -41,6 +44,7 @@ def open_fleet(address: str, operator: Operator, settings: Mapping[str, object])
 
     Raises:
         ManifestError: A setting is not valid.
+        StoreError: A certificate or a key cannot be read.
         EngineError: The engine could not be reached, or refused the connection.
     """
     chosen = _read_settings(address, settings)
@@ -48,8 +52,12 @@ def open_fleet(address: str, operator: Operator, settings: Mapping[str, object])
     thread = EngineThread(address)
     try:
         client = thread.wait_for(connect(chosen, Path.cwd(), os.environ))
-    except BaseException:
+    except BaseException as error:
         thread.close()
+        if isinstance(error, EngineError):
+            error.hint = _KEY.sub(r"`\1=`", error.hint)
+        elif isinstance(error, StoreError):
+            error.hint = "name a file that this program can read, from its current folder"
         raise
     control = FleetControl(client, chosen, by=operator.by, origin=operator.origin)
     return Fleet(control, thread)
@@ -73,7 +81,11 @@ def _read_settings(address: str, settings: Mapping[str, object]) -> FleetSetting
     except (TypeError, NotImplementedError) as error:
         hint = "use numbers, texts, lists and mappings, as in rekindle.yaml"
         raise ManifestError(str(error), file=_SOURCE, hint=hint) from error
-    return validation.validate_data(MarkedData(data, {}, _SOURCE), FleetSettings, ("fleet",))
+    try:
+        return validation.validate_data(MarkedData(data, {}, _SOURCE), FleetSettings, ("fleet",))
+    except ManifestError as error:
+        error.hint = validation.advise_program(error.hint)
+        raise
 
 
 class Fleet:

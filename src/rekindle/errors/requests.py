@@ -72,10 +72,10 @@ class UnknownPipelineError(NotFoundError):
 class NotOnFleetError(NotFoundError):
     """Raised when an agent is in the manifest but not on the fleet."""
 
-    def __init__(self, agent: str) -> None:
+    def __init__(self, agent: str, *, hint: str = "") -> None:
         super().__init__(
             f"agent {agent} is not on the fleet",
-            hint=f"`rekindle run {agent}` starts it there",
+            hint=hint or f"`rekindle run {agent}` starts it there",
         )
         self.agent = agent
 

@@ -52,6 +52,8 @@ _TYPE_WORDS = {
     "object": "a mapping",
     "str": "text",
 }
+_CORRECT_HINT = "correct the value; `rekindle config explain` lists every key"
+_QUOTE_HINT = "put quotes around a time of day, or any other value with a colon"
 _UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 
 
@@ -190,16 +192,23 @@ def _check_struct(
     return checked
 
 
+def advise_program(hint: str) -> str:
+    """Return the hint of a ManifestError for a program, which has no YAML and no command line."""
+    if hint in {_CORRECT_HINT, _QUOTE_HINT}:
+        return "use a value that is valid for this key in rekindle.yaml"
+    return hint
+
+
 def _check_leaf(marked: MarkedData, data: Any, annotation: Any, path: KeyPath) -> None:
     try:
         msgspec.convert(data, annotation, dec_hook=decode_custom)
     except ValueError as error:  # includes msgspec.ValidationError
-        hint = "correct the value; `rekindle config explain` lists every key"
+        hint = _CORRECT_HINT
         message, meta = _explain_message(str(error), annotation), _find_pattern(annotation)
         if choices := list(_list_choices(annotation)):
             message = f"expected one of {', '.join(choices)}, got {_render_value(data)}"
         elif isinstance(data, int) and "str" in str(error) and ":" in (meta.pattern or ":"):
-            hint = "put quotes around a time of day, or any other value with a colon"
+            hint = _QUOTE_HINT
         elif meta.pattern and meta.description:
             message = f"{_render_value(data)} is not a valid value"
             hint = f"`{path[-1]}:` means: {meta.description}"

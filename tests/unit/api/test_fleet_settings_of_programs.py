@@ -4,9 +4,9 @@ import pytest
 
 from rekindle.api.fleet import Fleet, open_fleet
 from rekindle.api.operator import Operator
-from rekindle.errors import ManifestError, UsageError
+from rekindle.errors import EngineError, ManifestError, StoreError, UsageError
 from rekindle.fleet.commands.fleet_control import FleetControl
-from rekindle.policy.settings.runtime_settings import FleetSettings
+from rekindle.policy.settings.runtime_settings import FleetSettings, TlsSettings
 
 ADDRESS = "127.0.0.1:1"
 
@@ -19,6 +19,7 @@ ADDRESS = "127.0.0.1:1"
         ({"team": 'a"b'}, "team"),
         ({"codec": {"kees": []}}, "kees"),
         ({"codec": 5}, "codec"),
+        ({"codec": {"keys": "X"}}, "codec.keys"),
         ({"heartbeat_timeout": "soon"}, "heartbeat_timeout"),
         ({"heartbeat_timeout": -3}, "heartbeat_timeout"),
         ({"heartbeat_timeout": float("nan")}, "heartbeat_timeout"),
@@ -30,6 +31,21 @@ def test_a_setting_that_is_not_valid_is_named(settings, word):
     with pytest.raises(ManifestError, match=word) as refused:
         open_fleet(ADDRESS, Operator(), settings)
     assert refused.value.hint
+    assert "quotes" not in refused.value.hint
+    assert "config explain" not in refused.value.hint
+
+
+def test_the_hint_of_a_failed_connection_names_arguments():
+    with pytest.raises(EngineError, match="could not be reached") as refused:
+        open_fleet(ADDRESS, Operator(), {})
+    assert "set `tls=`" in refused.value.hint
+
+
+def test_a_missing_certificate_is_named(tmp_path):
+    missing = str(tmp_path / "ca.pem")
+    with pytest.raises(StoreError, match=r"ca\.pem") as refused:
+        open_fleet(ADDRESS, Operator(), {"tls": TlsSettings(ca=missing)})
+    assert "name a file" in refused.value.hint
 
 
 @pytest.fixture

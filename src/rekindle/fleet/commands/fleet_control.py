@@ -59,7 +59,11 @@ class FleetControl:
 
     def __init__(self, client: Client, fleet: FleetSettings, *, by: str, origin: str) -> None:
         self.client, self._fleet, self._by, self._origin = client, fleet, by, origin
-        self.agents = AgentClient(client, timedelta(seconds=FLEET_BULK_SECONDS))
+        self.agents = AgentClient(
+            client,
+            timedelta(seconds=FLEET_BULK_SECONDS),
+            missing_hint="define it with `Fleet.define`; `Fleet.rows` lists all agents",
+        )
         self._sent: dict[str, str] = {}
         """Hash of the last definition that was sent for each agent. The list may be older."""
         self._has_attributes: bool | None = None

@@ -54,9 +54,14 @@ T = TypeVar("T")
 
 
 class AgentClient:
-    def __init__(self, client: Client, patience: timedelta = _MOST) -> None:
-        """Use a client. An agent's workflow may take `patience` to answer a command."""
-        self.client, self._patience = client, patience
+    def __init__(
+        self, client: Client, patience: timedelta = _MOST, *, missing_hint: str = ""
+    ) -> None:
+        """Use a client. An agent's workflow may take `patience` to answer a command.
+
+        `missing_hint` replaces the usual hint for an agent that is not on the fleet.
+        """
+        self.client, self._patience, self._missing_hint = client, patience, missing_hint
 
     async def is_there(self, agent: str) -> bool:
         """Return whether the agent is on the fleet. This needs the engine, but no worker."""
@@ -227,7 +232,7 @@ class AgentClient:
         except RPCError as failed:
             raise self._translate_error(agent, failed) from failed
         except WorkflowQueryRejectedError as ended:
-            raise NotOnFleetError(agent) from ended
+            raise NotOnFleetError(agent, hint=self._missing_hint) from ended
         except WorkflowQueryFailedError as failed:
             raise EngineError(
                 "refused",
@@ -250,7 +255,7 @@ class AgentClient:
 
     def _translate_error(self, agent: str, failed: RPCError) -> Exception:
         if failed.status == RPCStatusCode.NOT_FOUND:
-            return NotOnFleetError(agent)
+            return NotOnFleetError(agent, hint=self._missing_hint)
         if failed.status == RPCStatusCode.INVALID_ARGUMENT:
             return EngineError(
                 "refused",

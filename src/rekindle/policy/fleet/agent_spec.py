@@ -156,13 +156,19 @@ def _require_types(spec: object) -> None:
     _require_texts(spec)
     for field in _LISTS:
         words = getattr(spec, field)
+        hint = f'use a program and its arguments, each a text: `{field}=["make", "test"]`'
         if isinstance(words, str | bytes) or not isinstance(words, Sequence):
-            hint = f'use a program and its arguments, each a text: `{field}=["make", "test"]`'
             raise _make_type_error(spec, field, "a list", hint)
+        if not all(isinstance(word, str) for word in words):
+            raise DefinitionError(spec.name, field, "is not a list of texts", hint=hint)
     for field in _MAPPINGS:
         if not isinstance(getattr(spec, field), Mapping):
             hint = f'use a mapping: `{field}={{"KEY": "value"}}`'
             raise _make_type_error(spec, field, "a mapping", hint)
+    for key, value in spec.env.items():
+        if not isinstance(value, str):
+            hint = 'use a text: `env={"KEY": "value"}`'
+            raise DefinitionError(spec.name, f"env.{key}", "is not a text", hint=hint)
     if not isinstance(spec.manifest.get("personas", {}), Mapping):
         hint = "use a mapping of names to personas, as in rekindle.yaml"
         raise DefinitionError(spec.name, "manifest.personas", "is not a mapping", hint=hint)
@@ -312,7 +318,8 @@ def _check_text(text: str) -> _CheckedSettings:
     except ManifestError as error:
         field = _find_field(lines, error.line or 1)
         reason = _KEY_PATH.sub("", error.message).replace(f"agents.{_PLACEHOLDER}.", "")
-        raise _InvalidFieldError(field, reason, error.hint) from error
+        hint = validation.advise_program(error.hint)
+        raise _InvalidFieldError(field, reason, hint) from error
     for number, address in enumerate(parsed.notify):
         if not notify_addresses.has_only_variables(address):
             reason = f"address {number + 1} may contain a secret, which the engine would store"

@@ -98,6 +98,11 @@ def test_a_secret_in_a_task_is_removed():
         ({"command": "python3 x.py"}, "command"),
         ({"command": b"true"}, "command"),
         ({"until": {"make", "test"}}, "until"),
+        ({"command": ["a", 3]}, "command"),
+        ({"until": ["a", None]}, "until"),
+        ({"env": {"A": 3}}, "env.A"),
+        ({"budget": Budget(tokens=-5)}, "budget.tokens"),
+        ({"sandbox": "onn"}, "sandbox"),
         ({"name": 5}, "name"),
         ({"harness": None}, "harness"),
         ({"task": None}, "task"),
@@ -146,6 +151,8 @@ def test_an_error_names_the_field(fields, field):
         make_definition(spec(**fields), FLEET)
     assert refused.value.field == field
     assert refused.value.hint
+    assert "quotes" not in refused.value.hint
+    assert "config explain" not in refused.value.hint
     assert "agents.agent" not in refused.value.reason
 
 
