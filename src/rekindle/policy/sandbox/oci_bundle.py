@@ -4,7 +4,7 @@ The container shows the same files as a bubblewrap sandbox. In addition, it refu
 that agents do not need, and hides parts of /proc.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -56,15 +56,16 @@ def render_bundle(
     root: str,
     user: ContainerUser,
     environment: Mapping[str, str],
+    files: Collection[str] = (),
     places: Mapping[str, str] = {},
     group: str = "",
     limits: SandboxProfile | None = None,
 ) -> dict[str, Any]:
     """Return a container's `config.json`.
 
-    `root` is an empty folder, in which the runtime creates mount points. `places` has the paths in
-    the container for mounts that appear elsewhere. With a `group`, the runtime enforces the limits
-    in this control group.
+    `root` is an empty folder, in which the runtime creates mount points. `files` are the mounted
+    paths that are not folders. `places` has the paths in the container for mounts that appear
+    elsewhere. With a `group`, the runtime enforces the limits in this control group.
     """
     linux: dict[str, Any] = {
         "namespaces": [
@@ -91,12 +92,14 @@ def render_bundle(
             "noNewPrivileges": True,
         },
         "root": {"path": root, "readonly": Mount("close", ROOT) in sandbox.mounts},
-        "mounts": [*_DEVICES, *_render_mounts(sandbox.mounts, places)],
+        "mounts": [*_DEVICES, *_render_mounts(sandbox.mounts, files, places)],
         "linux": linux,
     }
 
 
-def _render_mounts(mounts: Sequence[Mount], places: Mapping[str, str]) -> list[dict[str, Any]]:
+def _render_mounts(
+    mounts: Sequence[Mount], files: Collection[str], places: Mapping[str, str]
+) -> list[dict[str, Any]]:
     # The runtime makes an empty folder read-only only after it has created all other mounts.
     closed = {mount.path for mount in mounts if mount.kind == "close"}
     rendered = []
@@ -106,7 +109,9 @@ def _render_mounts(mounts: Sequence[Mount], places: Mapping[str, str]) -> list[d
             rendered.append(_render_mount(mount.path, "tmpfs", "tmpfs", options))
         elif mount.kind != "close":
             is_hidden = mount.kind == "hide"
-            options = ["rbind", *_PLAIN, *(["rro"] if mount.kind != "write" else [])]
+            # crun 1.8 cannot make a file read-only recursively.
+            read_only = "ro" if mount.path in files else "rro"
+            options = ["rbind", *_PLAIN, *([read_only] if mount.kind != "write" else [])]
             place = places.get(mount.path, mount.path)
             source = EMPTY_FILE if is_hidden else mount.path
             rendered.append(_render_mount(place, "none", source, options))

@@ -1,6 +1,7 @@
 """Find an OCI runtime that works on this host: crun, or else runc."""
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
@@ -43,6 +44,11 @@ class ContainerRuntime(msgspec.Struct, frozen=True):
 def find_containers_folder() -> Path:
     """Return the folder that contains the folders of all containers."""
     return user_folder.find_user_folder() / "containers"
+
+
+def find_files(mounts: Iterable[Mount]) -> frozenset[str]:
+    """Return the mounted paths that are not folders."""
+    return frozenset(mount.path for mount in mounts if not Path(mount.path).is_dir())
 
 
 def identify_user() -> ContainerUser:
@@ -92,7 +98,9 @@ def _list_candidates() -> list[ContainerRuntime]:
 def _try(runtime: ContainerRuntime) -> str:
     """Return the error from running an empty container, or "" if it works."""
     system, links = host_paths.find_system()
-    mounts = (*(Mount("read", one) for one in system), Mount("mask", TEMPORARY))
+    # Runtimes mount files differently from folders, and each host hides some files.
+    hidden = Mount("hide", str(Path(__file__).resolve()))
+    mounts = (*(Mount("read", one) for one in system), Mount("mask", TEMPORARY), hidden)
     view = SandboxCommand(
         program=runtime.program, mounts=(*mounts, Mount("close", ROOT)), links=links, folder=ROOT
     )
@@ -110,6 +118,7 @@ def _try(runtime: ContainerRuntime) -> str:
             root=str(folder.root),
             user=identify_user(),
             environment={"PATH": os.defpath},
+            files=find_files(mounts),
             group=group,
             limits=limits,
         )

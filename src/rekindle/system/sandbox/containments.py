@@ -125,6 +125,7 @@ class Container(msgspec.Struct, frozen=True):
             user=container_runtime.identify_user(),
             # With its mark, the supervisor finds the first process too.
             environment={LAUNCH_VARIABLE: mark} if mark else {},
+            files=container_runtime.find_files(limited.mounts),
             places={path: f"{_COUNTERS}/{name}" for name, path in counters.items()},
             group=group,
             limits=profile,

@@ -36,6 +36,13 @@ def test_it_shows_the_mounts_of_a_sandbox_in_order():
     assert not render(MOUNTS[:-1])["root"]["readonly"]
 
 
+def test_only_folders_are_read_only_with_their_mounts():
+    mounts = (Mount("read", "/d"), Mount("read", "/f"), Mount("hide", "/s"), Mount("write", "/w"))
+    shown = render(mounts, files=["/f", "/s", "/w"])["mounts"][-4:]
+    assert [one["options"][3:] for one in shown] == [["rro"], ["ro"], ["ro"], []]
+    assert shown[2]["source"] == "/dev/null"
+
+
 def test_a_file_can_appear_elsewhere():
     [*_, last] = render((Mount("read", "/a"),), places={"/a": "/b"})["mounts"]
     assert (last["source"], last["destination"]) == ("/a", "/b")

@@ -45,6 +45,8 @@ limit = json.loads(sys.argv[4])
 system, links = host_paths.find_system()
 shown = dict.fromkeys((*system, *host_paths.find_runtime()))
 mounts = [Mount("mask", "/tmp"), *(Mount("read", one) for one in shown), Mount("write", folder)]
+# Some runtimes mount files differently from folders.
+mounts += [Mount("read", attack), Mount("hide", "/etc/passwd")]
 view = SandboxCommand(
     program=containment.program, mounts=(*mounts, Mount("close", "/")), links=links, folder=folder
 )
