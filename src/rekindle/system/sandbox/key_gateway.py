@@ -21,6 +21,7 @@ from datetime import UTC, datetime
 import msgspec
 
 from rekindle.documents.launches.launch_credentials import (
+    LaunchCredentials,
     ModelKey,
     parse_credentials,
 )
@@ -57,7 +58,10 @@ _SWITCHING, _FIRST_FINAL = 101, 200
 
 
 class KeyRing:
-    """A launch's keys, which the helper renews before they expire."""
+    """A launch's keys, which the helper renews before they expire.
+
+    While a key is valid, no request waits for the helper, which may hang.
+    """
 
     def __init__(
         self, setup: GatewaySetup, now: Callable[[], datetime] = lambda: datetime.now(UTC)
@@ -67,34 +71,60 @@ class KeyRing:
         self._lock = threading.Lock()
         self._keys, self._expires = setup.keys, setup.expires
         self._due = self._find_due()
+        self._renewal: threading.Thread | None = None
 
     def find(self, host: str) -> ModelKey | None:
         """Return the key for a host, or None if it has expired and the helper gives no other."""
         with self._lock:
-            if self._due is not None and self._now() >= self._due:
-                self._renew()
-            is_valid = self._expires is None or self._now() < self._expires
-            return self._keys.get(host) if is_valid else None
+            if self._renewal is None and self._due is not None and self._now() >= self._due:
+                self._renewal = threading.Thread(target=self._renew, daemon=True)
+                self._renewal.start()
+            if self._is_valid():
+                return self._keys.get(host)
+        self.wait()
+        with self._lock:
+            return self._keys.get(host) if self._is_valid() else None
+
+    def wait(self) -> None:
+        """Wait until the helper has answered, if it is running."""
+        with self._lock:
+            renewal = self._renewal
+        if renewal is not None:
+            renewal.join()
+
+    def _is_valid(self) -> bool:
+        return self._expires is None or self._now() < self._expires
 
     def _renew(self) -> None:
-        setup = self._setup
+        renewed = None
         try:
-            output = credential_program.run_helper(
-                setup.program, setup.request.encode(), unpack_environment(setup.environment)
-            )
-            renewed = parse_credentials(output, setup.program, self._now())
+            renewed = self._ask_helper()
         except CredentialsError as error:
-            self._fail(str(error))
-            return
-        if not self.hosts <= renewed.keys.keys():
-            self._fail(f"the credential helper {setup.program} printed no key for some hosts")
-            return
-        self._keys, self._expires = renewed.keys, renewed.expires
-        self._due = self._find_due()
+            sys.stderr.write(f"the keys were not renewed: {error}\n")
+        finally:
+            with self._lock:
+                self._renewal = None
+                if renewed is None:
+                    retry = self._now().timestamp() + KEY_RETRY_SECONDS
+                    self._due = datetime.fromtimestamp(retry, UTC)
+                else:
+                    self._keys, self._expires = renewed.keys, renewed.expires
+                    self._due = self._find_due()
 
-    def _fail(self, reason: str) -> None:
-        sys.stderr.write(f"the keys were not renewed: {reason}\n")
-        self._due = datetime.fromtimestamp(self._now().timestamp() + KEY_RETRY_SECONDS, UTC)
+    def _ask_helper(self) -> LaunchCredentials:
+        """Return new keys.
+
+        Raises:
+            CredentialsError: The helper failed, or does not print all keys.
+        """
+        setup = self._setup
+        output = credential_program.run_helper(
+            setup.program, setup.request.encode(), unpack_environment(setup.environment)
+        )
+        renewed = parse_credentials(output, setup.program, self._now())
+        if not self.hosts <= renewed.keys.keys():
+            raise CredentialsError(setup.program, "printed no key for some hosts")
+        return renewed
 
     def _find_due(self) -> datetime | None:
         if self._expires is None:

@@ -298,10 +298,13 @@ def helper(tmp_path):
     return program
 
 
-def print_keys(helper, host, value, expires):
+def render_keys(host, value, expires):
     keys = {host: {"header": "x-api-key", "value": value}}
-    data = {"keys": keys, "expires": expires.isoformat()}
-    (helper.parent / "output").write_text(json.dumps(data))
+    return json.dumps({"keys": keys, "expires": expires.isoformat()}) + "\n"
+
+
+def print_keys(helper, *key):
+    (helper.parent / "output").write_text(render_keys(*key))
 
 
 def count(helper):
@@ -319,10 +322,29 @@ def test_keys_are_renewed_before_they_expire(helper, capfd):
     assert count(helper) == 0
     clock.now += timedelta(seconds=1)
     print_keys(helper, "a.example", "sk-next", NOW + timedelta(hours=2))
+    assert ring.find("a.example") == KEY
+    ring.wait()
     assert ring.find("a.example").value == "sk-next"
     assert ring.find("a.example").value == "sk-next"
     assert count(helper) == 1
     assert "sk-" not in "".join(capfd.readouterr())
+
+
+def test_a_valid_key_does_not_wait_for_a_helper_that_hangs(helper):
+    helper.write_text(helper.read_text().replace("cat ", "head -n 1 "))
+    os.mkfifo(output := helper.parent / "output")
+    pipe = os.open(output, os.O_RDWR)
+    setup = GatewaySetup(
+        str(helper), "{}", dict(os.environ), {"a.example": KEY}, NOW + timedelta(hours=1)
+    )
+    ring = KeyRing(setup, clock := Clock())
+    clock.now += timedelta(minutes=59, seconds=30)
+    assert [ring.find("a.example") for _ in range(3)] == [KEY] * 3
+    os.write(pipe, render_keys("a.example", "sk-next", NOW + timedelta(hours=2)).encode())
+    ring.wait()
+    os.close(pipe)
+    assert count(helper) == 1
+    assert ring.find("a.example").value == "sk-next"
 
 
 def test_keys_with_a_short_life_are_not_renewed_for_each_request(helper):
@@ -346,7 +368,9 @@ def test_a_helper_that_fails_later_is_asked_again_until_the_keys_expire(helper, 
     ring = KeyRing(setup, clock)
     clock.now += timedelta(minutes=9, seconds=30)
     assert ring.find("a.example") == KEY
+    ring.wait()
     assert ring.find("a.example") == KEY
+    ring.wait()
     assert count(helper) == 1
     clock.now += timedelta(minutes=1)
     assert ring.find("a.example") is None
