@@ -1,5 +1,6 @@
 """Run a host's credential helper, a program that prints short-lived credentials for a launch."""
 
+import errno
 import os
 import select
 import signal
@@ -7,9 +8,10 @@ import subprocess
 import time
 from collections.abc import Mapping
 from contextlib import suppress
+from pathlib import Path
 
 from rekindle.errors import CredentialsError
-from rekindle.system.processes import launch_processes
+from rekindle.system.processes import launch_processes, program_search
 from rekindle.thresholds.credential_limits import CREDENTIAL_BYTES, CREDENTIAL_SECONDS
 
 
@@ -20,9 +22,10 @@ def run_helper(program: str, request: bytes, environment: Mapping[str, str]) -> 
         CredentialsError: The helper cannot be started, failed, took too long or printed too much.
     """
     try:
+        _check_program(program)
         with launch_processes.START_LOCK:
             child = subprocess.Popen(  # noqa: S603 - the operator's program, no shell
-                [program],
+                [*program_search.find_end_with_parent(), program],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 env=dict(environment),
@@ -45,6 +48,17 @@ def run_helper(program: str, request: bytes, environment: Mapping[str, str]) -> 
                 with suppress(OSError):
                     stream.close()
         launch_processes.UNRELATED_CHILDREN.discard(child.pid)
+
+
+def _check_program(program: str) -> None:
+    """Check that a program can be executed, which `setpriv` would only report with its exit code.
+
+    Raises:
+        OSError: It cannot be executed.
+    """
+    if Path(program).is_dir() or not os.access(program, os.X_OK):
+        number = errno.EACCES if Path(program).exists() else errno.ENOENT
+        raise OSError(number, os.strerror(number))
 
 
 def _read_output(program: str, child: "subprocess.Popen[bytes]", request: bytes) -> bytes:

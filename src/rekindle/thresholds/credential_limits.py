@@ -44,6 +44,12 @@ GATEWAY_LINE_BYTES = declare_threshold(
     "bytes",
     "Maximum length of a line between the pieces of a request to the gateway.",
 )
+GATEWAY_EXIT_SECONDS = declare_threshold(
+    10.0,
+    "credentials.gateway_exit_seconds",
+    "seconds",
+    "How long a gateway may take to end its helper and exit, before the supervisor kills it.",
+)
 GATEWAY_DRAIN_SECONDS = declare_threshold(
     1.0,
     "credentials.gateway_drain_seconds",

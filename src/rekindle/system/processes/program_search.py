@@ -12,6 +12,7 @@ from rekindle.errors import ProgramMissingError
 
 _SHEBANG = b"#!/usr/bin/env "
 _SHEBANG_BYTES = 128
+_ENDER = "setpriv"
 _workspaces: set[Path] = set()
 
 
@@ -52,6 +53,16 @@ def find_executable(name: str, path: str | None = None) -> str | None:
 
     program = which(name, path=make_safe_path(path))
     return program and str(Path(program).absolute())
+
+
+def find_end_with_parent() -> tuple[str, ...]:
+    """Return a command that executes another one, which the kernel then ends with its parent.
+
+    The parent is the thread that starts the command. The result is empty if `setpriv` is not
+    installed, as on macOS.
+    """
+    program = find_executable(_ENDER)
+    return () if program is None else (program, "--pdeathsig", "KILL", "--")
 
 
 def resolve_command(argv: Sequence[str], path: str | None = None) -> tuple[str, ...]:

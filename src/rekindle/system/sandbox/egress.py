@@ -12,6 +12,7 @@ from pathlib import Path
 from rekindle.errors import SandboxError
 from rekindle.system.processes import launch_processes
 from rekindle.system.sandbox import egress_proxy
+from rekindle.thresholds.credential_limits import GATEWAY_EXIT_SECONDS
 from rekindle.thresholds.sandbox_limits import REFUSAL_BYTES
 
 _GATEWAY = "rekindle.system.sandbox.key_gateway"
@@ -31,7 +32,7 @@ class EgressProxy:
             SandboxError: The proxy cannot be started.
         """
         self._folder, self._name = folder, f"proxy-{secrets.token_hex(4)}"
-        self._rest = b""
+        self._rest, self._is_gateway = b"", bool(setup)
         try:
             with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as channel:
                 self._bind(channel)
@@ -93,6 +94,9 @@ class EgressProxy:
         for stream in (self._child.stdin, self._child.stdout):
             if stream is not None:
                 stream.close()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            # At the end of its input, a gateway ends its helper and exits.
+            self._child.wait(GATEWAY_EXIT_SECONDS if self._is_gateway else 0)
         self._child.kill()
         self._child.wait()
         launch_processes.UNRELATED_CHILDREN.discard(self._child.pid)

@@ -12,7 +12,7 @@ import os
 import socket
 import sys
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 ANY_HOST = "*"
 HEAD_BYTES = 64 * 1024
@@ -225,9 +225,10 @@ def receive_listener(channel: socket.socket) -> socket.socket:
     return socket.socket(fileno=numbers[0])
 
 
-def exit_with_supervisor() -> None:
+def exit_with_supervisor(clean_up: Callable[[], None] = lambda: None) -> None:
     while os.read(0, 1):
         pass
+    clean_up()
     os._exit(0)
 
 

@@ -11,11 +11,13 @@ another host, the sandbox has to follow it on its own, without the key.
 import os
 import re
 import select
+import signal
 import socket
 import ssl
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 
 import msgspec
@@ -30,6 +32,7 @@ from rekindle.policy.sandbox import gateway_requests
 from rekindle.policy.sandbox.gateway_access import add_port
 from rekindle.policy.sandbox.gateway_requests import RefusedRequest
 from rekindle.system import credential_program
+from rekindle.system.processes import launch_processes
 from rekindle.system.sandbox.egress_proxy import (
     CONNECT_SECONDS,
     HEAD_BYTES,
@@ -353,9 +356,17 @@ def read_setup(number: int) -> GatewaySetup:
     return msgspec.json.decode(bytes(data), type=GatewaySetup)
 
 
+def _end_helper() -> None:
+    """End the helper with all its processes, if it is running, and start no other one."""
+    launch_processes.START_LOCK.acquire()
+    for pid in tuple(launch_processes.UNRELATED_CHILDREN):
+        with suppress(ProcessLookupError):
+            os.killpg(pid, signal.SIGKILL)
+
+
 def main(arguments: list[str]) -> None:
     setup = read_setup(0)
-    threading.Thread(target=exit_with_supervisor, daemon=True).start()
+    threading.Thread(target=exit_with_supervisor, args=(_end_helper,), daemon=True).start()
     gateway = KeyGateway(arguments[1:], KeyRing(setup))
     serve_all(gateway, receive_listener(socket.socket(fileno=int(arguments[0]))))
 

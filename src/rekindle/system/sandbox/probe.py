@@ -17,7 +17,6 @@ _APPARMOR = "kernel.apparmor_restrict_unprivileged_userns"
 _SWITCHES = {"kernel.unprivileged_userns_clone": "1", "user.max_user_namespaces": "15000"}
 """Kernel settings that forbid user namespaces if 0, each with a value that allows them."""
 _LIMITER = "prlimit"
-_ENDER = "setpriv"
 _works: set[str] = set()
 
 
@@ -73,13 +72,13 @@ def find_end_with_parent() -> tuple[str, ...]:
     Raises:
         SandboxError: `setpriv` is not installed.
     """
-    program = program_search.find_executable(_ENDER)
-    if program is None:
+    command = program_search.find_end_with_parent()
+    if not command:
         raise SandboxError(
             "`sandbox: container` needs setpriv, which is not installed",
             hint="install util-linux, or write `sandbox: on`",
         )
-    return (program, "--pdeathsig", "KILL", "--")
+    return command
 
 
 def try_command(argv: Sequence[str]) -> str:

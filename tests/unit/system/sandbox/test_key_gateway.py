@@ -2,6 +2,7 @@
 
 import json
 import os
+import select
 import socket
 import ssl
 import subprocess
@@ -417,6 +418,33 @@ def test_the_program_serves_the_socket_of_the_sandbox(host, tmp_path, monkeypatc
         pid = proxy._child.pid
         for name in ("cmdline", "environ"):
             assert b"sk-real" not in Path(f"/proc/{pid}/{name}").read_bytes()
+    finally:
+        proxy.close()
+
+
+@pytest.mark.parametrize(
+    ("command", "end"),
+    [("sleep 600", EgressProxy.close), ("exec sleep 600", lambda proxy: proxy._child.kill())],
+)
+def test_a_helper_does_not_outlive_the_gateway(tmp_path, command, end):
+    """If the gateway is killed, only processes that the helper started can stay."""
+    (helper := tmp_path / "helper").write_text(f"#!/bin/sh\nexec 9>{tmp_path}/pipe\n{command}\n")
+    helper.chmod(0o755)
+    os.mkfifo(tmp_path / "pipe")
+    environment = {"PATH": os.defpath}
+    setup = GatewaySetup(str(helper), "{}", environment, {"a.example": KEY}, NOW)
+    proxy = EgressProxy(tmp_path, [], msgspec.json.encode(setup))
+    try:
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        entry = [sys.executable, "-I", "-S", sandbox_entry.__file__, "", *proxy.address, str(port)]
+        subprocess.run([*entry, "true"], timeout=60, check=True)
+        with socket.create_connection(("127.0.0.1", port)) as client:
+            client.sendall(b"GET /a.example/v1 HTTP/1.1\r\n\r\n")
+            with (tmp_path / "pipe").open("rb", buffering=0) as pipe:  # waits for the helper
+                end(proxy)
+                assert select.select([pipe], [], [], 60)[0]
+                assert pipe.read(1) == b""
     finally:
         proxy.close()
 
