@@ -2,13 +2,16 @@
 
     python -I -S container_launcher.py RUNTIME ARGUMENTS...
 
-A container's configuration is a file, so an environment in it would write keys to the disk.
+A container's configuration is a file, so an environment in it would write keys to the disk. The
+runtime itself gets only two variables, because others, such as NOTIFY_SOCKET, could control it.
 """
 
 import os
 import sys
 
 _ENVIRONMENT = 3
+_KEPT = ("PATH", "REKINDLE_LAUNCH")
+"""Variables for the runtime: the supervisor finds the processes of a launch by its mark."""
 
 
 def main(arguments: list[str]) -> None:
@@ -20,7 +23,8 @@ def main(arguments: list[str]) -> None:
     if number != _ENVIRONMENT:
         os.dup2(number, _ENVIRONMENT)
         os.close(number)
-    os.execv(arguments[0], arguments)  # noqa: S606 - the runtime, no shell
+    own = {name: os.environ[name] for name in _KEPT if name in os.environ}
+    os.execve(arguments[0], arguments, own)  # noqa: S606 - the runtime, no shell
 
 
 if __name__ == "__main__":

@@ -9,19 +9,19 @@ import errno
 import fcntl
 import os
 import secrets
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from rekindle.errors import SandboxError
 from rekindle.system.processes import control_group
+from rekindle.system.sandbox import group_entry
 from rekindle.thresholds.sandbox_limits import REMOVAL_SECONDS, REMOVAL_TICK_SECONDS
 
 _INNER = "program"
 _OPTIONAL_FILES = ("memory.swap.max",)
 """Files that do not exist on a kernel without swap."""
-_ENTER = ("/bin/sh", "-c", 'echo 0 >"$1" && shift && exec "$@"', "sh")
-"""Command that moves itself into a group and then executes another command."""
 
 
 def list_controllers() -> frozenset[str]:
@@ -74,7 +74,8 @@ class LimitGroup:
 
         If it cannot enter the group, it exits with an error.
         """
-        return [*_ENTER, str(self._folder / _INNER / "cgroup.procs"), *argv]
+        enter = (sys.executable, "-I", "-S", group_entry.__file__)
+        return [*enter, str(self._folder / _INNER / "cgroup.procs"), *argv]
 
     def remove(self) -> None:
         """End the processes that are left in the group, and remove it."""

@@ -24,6 +24,14 @@ def test_the_environment_reaches_the_program_without_a_file(tmp_path):
     assert (done.returncode, done.stdout) == (0, "['K2', 'KEY']\n")
 
 
+def test_the_runtime_does_not_get_the_environment_of_the_program():
+    """For example, it would send its state to NOTIFY_SOCKET."""
+    argv = [sys.executable, "-I", "-S", container_launcher.__file__, "/usr/bin/env"]
+    given = {"NOTIFY_SOCKET": "/a", "LISTEN_FDS": "3", "PATH": "/bin", "REKINDLE_LAUNCH": "m1"}
+    done = subprocess.run(argv, env=given, capture_output=True, text=True, check=True)
+    assert sorted(done.stdout.split()) == ["PATH=/bin", "REKINDLE_LAUNCH=m1"]
+
+
 @pytest.mark.parametrize(
     ("code", "expected"),
     [("raise SystemExit(7)", 7), ("import os; os.kill(os.getpid(), 9)", 137)],

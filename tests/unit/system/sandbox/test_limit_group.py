@@ -85,6 +85,22 @@ def test_a_launch_that_cannot_enter_its_group_does_not_start(hierarchy):
     assert ended.stdout == ""
 
 
+def test_the_environment_of_a_launch_runs_no_code_outside_the_sandbox(hierarchy, tmp_path):
+    """Bash, which is the shell of some systems, runs functions from its environment."""
+    if os.geteuid() != 0:
+        prerequisites.refuse("only root can replace the shell")
+    group = prepare(hierarchy, *LIMITS)
+    made = limit_group.make_limit_group("m1", LIMITS)
+    (group / "program/cgroup.procs").touch()
+    function = f'BASH_FUNC_echo%%=() {{ touch {tmp_path}/mark; builtin echo "$@"; }}'
+    with_bash = ["sh", "-c", 'mount --bind /bin/bash /bin/sh && exec "$@"', "sh"]
+    argv = ["unshare", "--mount", *with_bash, "env", function, *made.wrap(["/bin/true"])]
+    ended = subprocess.run(argv, check=False)
+    assert ended.returncode == 0
+    assert (group / "program/cgroup.procs").read_text().strip() == "0"
+    assert not (tmp_path / "mark").exists()
+
+
 # A real cgroup v2, mounted for this program alone. Its limits are those of the controllers that
 # this kernel offers there: on a host that mounts the others as cgroup v1, only huge pages.
 PROGRAM = """
