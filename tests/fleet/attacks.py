@@ -17,6 +17,7 @@ from pathlib import Path
 
 MEMORY_MEBIBYTES = 768
 BLOCK_MEBIBYTES = 32
+FILLED_MEBIBYTES = 128
 FORKS = 150
 CANARY = b"canary-of-the-worker"
 METADATA = "169.254.169.254"
@@ -27,6 +28,19 @@ def eat_memory() -> None:
     for eaten in range(BLOCK_MEBIBYTES, MEMORY_MEBIBYTES + 1, BLOCK_MEBIBYTES):
         blocks.append(bytearray(b"x") * (BLOCK_MEBIBYTES << 20))
         tell(eaten)
+
+
+def fill_folders() -> None:
+    """Fill the folders that are in memory."""
+    filled = dict.fromkeys(("/tmp", "/dev/shm", "/dev"), 0)  # noqa: S108 - those of the sandbox
+    for folder in filled:
+        try:
+            with Path(folder, "filling").open("wb", buffering=0) as file:
+                while filled[folder] < FILLED_MEBIBYTES:
+                    filled[folder] += file.write(bytes(1 << 20)) >> 20
+        except OSError as error:
+            print(f"{folder}: {error}", file=sys.stderr)
+        tell(filled)
 
 
 def fork_without_end() -> None:

@@ -62,15 +62,22 @@ def find_host_floor(
 
 
 def find_missing_limit(floor: SandboxFloor | None) -> str:
-    """Return a note if the number of processes is not limited on this host, or ""."""
-    if floor is None or os.geteuid() != 0:
+    """Return a note if a limit does not hold for all processes of an agent together, or ""."""
+    if floor is None:
         return ""
     plan = containments.find_containment(is_container=floor.is_container).plan_limits(floor)
-    if plan.processes is None:
-        return ""
-    container = "" if floor.is_container else "with `--sandbox container`, "
-    return (
-        "note: the number of an agent's processes is not limited, because this worker runs as root "
-        f"without a control group. Run the worker as an ordinary user, {container}or as a service "
-        "with `Delegate=yes`."
-    )
+    service = "as a service with `Delegate=yes`."
+    if plan.processes is not None and os.geteuid() == 0:
+        memory = ", and memory only for each of them" if plan.memory is not None else ""
+        user = "" if plan.memory is not None else "as an ordinary user or "
+        container = "" if floor.is_container else "with `--sandbox container` or "
+        return (
+            f"note: the number of an agent's processes is not limited{memory}, because this worker "
+            f"runs as root without a control group. Run the worker {user}{container}{service}"
+        )
+    if plan.memory is not None:
+        return (
+            "note: memory is limited for each process of an agent, not for all together, because "
+            f"no control group is delegated to this worker. Run it {service}"
+        )
+    return ""

@@ -52,15 +52,40 @@ def test_a_host_that_cannot_set_the_limits_refuses_to_start(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("user", "controllers", "is_noted"), [(0, (), True), (0, ("pids",), False), (1000, (), False)]
+    ("user", "controllers", "is_noted"),
+    [(0, ("memory",), True), (0, ("memory", "pids"), False), (1000, ("memory",), False)],
 )
 def test_a_worker_notes_that_root_is_not_limited(monkeypatch, user, controllers, is_noted):
     monkeypatch.setattr(os, "geteuid", lambda: user)
     monkeypatch.setattr(probe, "require_sandbox", lambda: "bwrap")
     monkeypatch.setattr(limit_group, "list_controllers", lambda: frozenset(controllers))
     note = find_missing_limit(SandboxFloor(4 << 30, 1024))
-    assert ("as an ordinary user, with `--sandbox container`" in note) == is_noted == bool(note)
+    assert (
+        ("as an ordinary user or with `--sandbox container` or as" in note)
+        == is_noted
+        == bool(note)
+    )
     assert not find_missing_limit(None)
+
+
+@pytest.mark.parametrize(
+    ("user", "controllers", "expected"),
+    [
+        (1000, (), "memory is limited for each process of an agent"),
+        (0, ("pids",), "memory is limited for each process of an agent"),
+        (0, (), "is not limited, and memory only for each of them"),
+        (0, ("memory", "pids"), ""),
+    ],
+)
+def test_a_worker_notes_that_memory_is_limited_for_each_process(
+    monkeypatch, user, controllers, expected
+):
+    monkeypatch.setattr(os, "geteuid", lambda: user)
+    monkeypatch.setattr(probe, "require_sandbox", lambda: "bwrap")
+    monkeypatch.setattr(limit_group, "list_controllers", lambda: frozenset(controllers))
+    note = find_missing_limit(SandboxFloor(4 << 30, 1024))
+    assert expected in note
+    assert len(note.splitlines()) == bool(expected)
 
 
 def test_the_memory_of_a_host_is_not_more_than_its_container_may_use(monkeypatch, tmp_path):

@@ -21,6 +21,7 @@ _SEPARATION = (
     *("--cap-drop", "ALL"),
 )
 _PROC = ("--proc", "/proc")
+_SHARED = "/dev/shm"  # noqa: S108 - private to the sandbox
 _KERNEL_SETTINGS = ("/proc/sys", "/proc/irq", "/proc/bus", "/proc/sysrq-trigger")
 """Files that affect the whole host, and that root can write even without capabilities."""
 
@@ -34,8 +35,10 @@ def render_command(sandbox: SandboxCommand, argv: Sequence[str]) -> list[str]:
     words += [] if sandbox.has_network else ["--unshare-net"]
     for link, target in sandbox.links.items():
         words += ["--symlink", target, link]
+    size = [] if sandbox.memory is None else ["--size", str(sandbox.memory)]
     words += [*_PROC, *_render_kernel_settings(), "--dev", "/dev"]
-    words += _render_mounts(sandbox.mounts)
+    words += [*size, "--tmpfs", _SHARED, "--remount-ro", "/dev"] if size else []
+    words += _render_mounts(sandbox.mounts, size)
     return [*words, "--chdir", sandbox.folder, "--", *sandbox.limits, *argv]
 
 
@@ -43,10 +46,11 @@ def _render_kernel_settings() -> list[str]:
     return [word for path in _KERNEL_SETTINGS for word in ("--ro-bind-try", path, path)]
 
 
-def _render_mounts(mounts: Iterable[Mount]) -> list[str]:
+def _render_mounts(mounts: Iterable[Mount], size: Sequence[str]) -> list[str]:
     words: list[str] = []
     for mount in mounts:
         source = EMPTY_FILE if mount.kind == "hide" else mount.path
+        words += size if mount.kind == "mask" else []
         words += [_OPTIONS[mount.kind], source]
         words += [mount.path] if mount.kind in {"read", "write", "hide"} else []
     return words

@@ -19,6 +19,7 @@ _SEPARATION = ("pid", "ipc", "uts", "mount", "user", "cgroup")
 _HIDDEN = ("/proc/kcore", "/proc/keys", "/proc/timer_list", "/proc/sched_debug", "/proc/acpi")
 _KERNEL_SETTINGS = ("/proc/sys", "/proc/irq", "/proc/bus", "/proc/fs", "/proc/sysrq-trigger")
 _PLAIN = ["nosuid", "nodev"]
+_SHARED = "/dev/shm"  # noqa: S108 - private to the container
 _DEVICES: list[dict[str, Any]] = [
     {"destination": "/proc", "type": "proc", "source": "proc"},
     {
@@ -32,12 +33,6 @@ _DEVICES: list[dict[str, Any]] = [
         "type": "devpts",
         "source": "devpts",
         "options": ["nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620"],
-    },
-    {
-        "destination": "/dev/shm",  # noqa: S108 - private to the container
-        "type": "tmpfs",
-        "source": "shm",
-        "options": ["nosuid", "nodev", "mode=1777"],
     },
 ]
 
@@ -67,6 +62,8 @@ def render_bundle(
     paths that are not folders. `places` has the paths in the container for mounts that appear
     elsewhere. With a `group`, the runtime enforces the limits in this control group.
     """
+    size = [] if sandbox.memory is None else [f"size={sandbox.memory}"]
+    shared = _render_mount(_SHARED, "tmpfs", "shm", [*_PLAIN, "mode=1777", *size])
     linux: dict[str, Any] = {
         "namespaces": [
             {"type": kind}
@@ -92,20 +89,23 @@ def render_bundle(
             "noNewPrivileges": True,
         },
         "root": {"path": root, "readonly": Mount("close", ROOT) in sandbox.mounts},
-        "mounts": [*_DEVICES, *_render_mounts(sandbox.mounts, files, places)],
+        "mounts": [*_DEVICES, shared, *_render_mounts(sandbox.mounts, files, places, size)],
         "linux": linux,
     }
 
 
 def _render_mounts(
-    mounts: Sequence[Mount], files: Collection[str], places: Mapping[str, str]
+    mounts: Sequence[Mount],
+    files: Collection[str],
+    places: Mapping[str, str],
+    size: Sequence[str],
 ) -> list[dict[str, Any]]:
     # The runtime makes an empty folder read-only only after it has created all other mounts.
     closed = {mount.path for mount in mounts if mount.kind == "close"}
     rendered = []
     for mount in mounts:
         if mount.kind == "mask":
-            options = [*_PLAIN, "mode=755", *(["ro"] if mount.path in closed else [])]
+            options = [*_PLAIN, "mode=755", *(["ro"] if mount.path in closed else []), *size]
             rendered.append(_render_mount(mount.path, "tmpfs", "tmpfs", options))
         elif mount.kind != "close":
             is_hidden = mount.kind == "hide"

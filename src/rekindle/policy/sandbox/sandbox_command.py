@@ -19,5 +19,7 @@ class SandboxCommand(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the host's network is shared."""
     limits: tuple[str, ...] = ()
     """Command that limits the program inside the sandbox; empty if there are no limits."""
+    memory: int | None = None
+    """Maximum size in bytes of each folder that is in memory; None if nothing limits it."""
     is_terminal: bool = False
     """Whether a person uses the program in a terminal, whose session it must not leave."""

@@ -77,7 +77,9 @@ class Bubblewrap(msgspec.Struct, frozen=True):
     ) -> list[str]:
         plan = self.plan_limits(profile)
         limited = msgspec.structs.replace(
-            sandbox, limits=probe.find_limits(plan.memory, plan.processes)
+            sandbox,
+            limits=probe.find_limits(plan.memory, plan.processes),
+            memory=plan.memory,
         )
         command = bubblewrap.render_command(limited, argv)
         return _enter_group(command, plan, environment, resources)
@@ -115,6 +117,7 @@ class Container(msgspec.Struct, frozen=True):
         limited = msgspec.structs.replace(
             sandbox,
             limits=(*probe.find_limits(plan.memory, plan.processes), *ending_with_parent),
+            memory=plan.memory,
             mounts=(*sandbox.mounts, *(Mount("read", one) for one in counters.values())),
         )
         first = (sys.executable, "-I", "-S", container_init.__file__, _COUNTERS)

@@ -49,6 +49,12 @@ def test_options(option, more, is_given):
     assert (option in render(**more)) is is_given
 
 
+def test_folders_in_memory_have_a_size():
+    line = " ".join(render(memory=1024))
+    assert "--dev /dev --size 1024 --tmpfs /dev/shm --remount-ro /dev --ro-bind /usr" in line
+    assert "--size 1024 --tmpfs /tmp" in line
+
+
 def test_limits_apply_to_the_program_inside():
     limits = render_limits("/bin/prlimit", 1024, 5)
     assert limits == ("/bin/prlimit", "--data=1024", "--nproc=5", "--")

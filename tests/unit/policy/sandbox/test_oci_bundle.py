@@ -15,9 +15,14 @@ MOUNTS = (
 )
 
 
-def render(mounts=MOUNTS, *, has_network=False, limiting=(), **more):
+def render(mounts=MOUNTS, *, has_network=False, limiting=(), memory=None, **more):
     sandbox = SandboxCommand(
-        program="/bin/crun", mounts=mounts, folder="/w", has_network=has_network, limits=limiting
+        program="/bin/crun",
+        mounts=mounts,
+        folder="/w",
+        has_network=has_network,
+        limits=limiting,
+        memory=memory,
     )
     user = ContainerUser(1000, 100)
     return render_bundle(sandbox, ["cli"], root="/r", user=user, environment={"A": "b"}, **more)
@@ -34,6 +39,14 @@ def test_it_shows_the_mounts_of_a_sandbox_in_order():
     ]
     assert render()["root"] == {"path": "/r", "readonly": True}
     assert not render(MOUNTS[:-1])["root"]["readonly"]
+
+
+def test_folders_in_memory_have_a_size():
+    folders = [one for one in render(memory=1024)["mounts"] if one["type"] == "tmpfs"]
+    sizes = {one["destination"]: one["options"][-1] for one in folders}
+    assert sizes.pop("/dev") == "size=65536k"
+    assert set(sizes.values()) == {"size=1024"}
+    assert {"/dev/shm", "/tmp"} <= set(sizes)  # noqa: S108 - only words
 
 
 def test_only_folders_are_read_only_with_their_mounts():

@@ -39,9 +39,8 @@ from rekindle.policy.sandbox.profile import SandboxProfile
 from rekindle.policy.sandbox.sandbox_command import SandboxCommand
 from rekindle.system.sandbox import containments, host_paths
 
-kind, folder, attack = sys.argv[1:4]
+kind, folder, attack, name, limits = sys.argv[1:]
 containment = containments.find_containment(is_container=kind == "container")
-limit = json.loads(sys.argv[4])
 system, links = host_paths.find_system()
 shown = dict.fromkeys((*system, *host_paths.find_runtime()))
 mounts = [Mount("mask", "/tmp"), *(Mount("read", one) for one in shown), Mount("write", folder)]
@@ -50,9 +49,9 @@ mounts += [Mount("read", attack), Mount("hide", "/etc/passwd")]
 view = SandboxCommand(
     program=containment.program, mounts=(*mounts, Mount("close", "/")), links=links, folder=folder
 )
-argv = [sys.executable, "-I", attack, "fork_without_end"]
+argv = [sys.executable, "-I", attack, name]
 with ExitStack() as resources:
-    profile = SandboxProfile(processes=limit)
+    profile = SandboxProfile(**json.loads(limits))
     given = dict(profile=profile, environment={}, resources=resources)
     command = containment.enclose(view, argv, **given)
     done = subprocess.run(command, env={"PATH": os.defpath}, capture_output=True, text=True)
@@ -75,8 +74,8 @@ def folder():
         yield own
 
 
-def fork_as_user(folder, kind, limit):
-    """Fork without end in a sandbox, and return how often it worked, the exit code and stderr."""
+def attack_as_user(folder, kind, attack, **limits):
+    """Attack the host from a sandbox, and return the result, the exit code and stderr."""
     (folder / "result.json").unlink(missing_ok=True)
     words = [sys.executable, "-c", PROGRAM, kind, str(folder), str(folder / "attacks.py")]
     argv = [
@@ -88,7 +87,8 @@ def fork_as_user(folder, kind, limit):
         "sh",
         sys.base_prefix,
         *words,
-        json.dumps(limit),
+        attack,
+        json.dumps(limits),
     ]
     done = subprocess.run(
         argv, cwd="/", env={"PATH": os.environ["PATH"]}, capture_output=True, text=True, check=False
@@ -97,15 +97,25 @@ def fork_as_user(folder, kind, limit):
     user, code, errors = json.loads(done.stdout)
     assert user == int(USER)
     assert (folder / "result.json").exists(), errors
-    forked = json.loads((folder / "result.json").read_text())
-    return forked, code, errors
+    return json.loads((folder / "result.json").read_text()), code, errors
 
 
 @pytest.mark.parametrize("kind", ["on", "container"])
 def test_an_agent_that_forks_without_end_fails(folder, kind):
     # crun complains about a user without a name, but works.
-    assert fork_as_user(folder, kind, None)[:2] == (attacks.FORKS, 0)
-    forked, code, errors = fork_as_user(folder, kind, LIMIT)
+    assert attack_as_user(folder, kind, "fork_without_end")[:2] == (attacks.FORKS, 0)
+    forked, code, errors = attack_as_user(folder, kind, "fork_without_end", processes=LIMIT)
     assert 0 < forked < LIMIT
     assert code == 1
     assert "BlockingIOError" in errors
+
+
+@pytest.mark.parametrize("kind", ["on", "container"])
+def test_files_in_memory_are_limited_without_a_control_group(folder, kind):
+    limit = attacks.FILLED_MEBIBYTES // 2
+    filled, _, errors = attack_as_user(folder, kind, "fill_folders", memory=limit << 20)
+    assert 0 < filled["/tmp"] <= limit, errors  # noqa: S108 - that of the sandbox
+    assert 0 < filled["/dev/shm"] <= limit  # noqa: S108
+    assert filled["/dev"] <= limit
+    filled, _, errors = attack_as_user(folder, kind, "fill_folders")
+    assert filled["/tmp"] == attacks.FILLED_MEBIBYTES, errors  # noqa: S108
