@@ -4,6 +4,7 @@ import msgspec
 import pytest
 
 from rekindle import config
+from rekindle.policy.sandbox.profile import SandboxFloor
 from rekindle.wiring import summarizer_setup
 from rekindle.wiring.access import trust_checks
 from rekindle.wiring.make_agent import make_agent
@@ -73,3 +74,14 @@ def test_another_agent_reads_only_the_files_that_it_names(project):
     shared = set_up(project, "tests")
     assert REWRITTEN.strip() in shared.task
     assert msgspec.structs.replace(shared, task=before["tests"].task) == before["tests"]
+
+
+def test_a_host_does_not_run_an_author_s_program_for_summaries(project):
+    """It would run outside the sandbox."""
+    manifest = project.path / "rekindle.yaml"
+    text = manifest.read_text().replace("claude-code, ", "claude-code, command: [./own], ")
+    manifest.write_text(text)
+    here = config.load_project(project.path)
+    there = msgspec.structs.replace(here, floor=SandboxFloor())
+    ask(here, "trades")
+    assert summarizer_setup.make_headless(there, open_store(there), "trades", {}) is None

@@ -2,10 +2,12 @@
 
 from types import SimpleNamespace
 
+import msgspec
 import pytest
 
 from rekindle.documents.launches.sandbox_needs import SandboxNeeds
 from rekindle.flows.launches import sandboxed_start
+from rekindle.flows.launches.launch_access import LaunchAccess
 from rekindle.flows.supervisor_ports import AgentSandbox
 from rekindle.policy.sandbox import bubblewrap
 from rekindle.policy.sandbox.profile import SandboxProfile
@@ -72,15 +74,21 @@ def host(monkeypatch):
     return host
 
 
-def start(host, monkeypatch, *controllers):
+def start(host, monkeypatch, *controllers, network=(), access=None):
     monkeypatch.setattr(limit_group, "list_controllers", lambda: frozenset(controllers))
     agent = SimpleNamespace(
-        sandbox=AgentSandbox(PROFILE, SimpleNamespace(marks="/marks")),
+        sandbox=AgentSandbox(
+            msgspec.structs.replace(PROFILE, network=network),
+            SimpleNamespace(marks="/marks", scratch="/scratch"),
+        ),
         harness=SimpleNamespace(SANDBOX=SandboxNeeds()),
         folder="/work",
+        program=(),
     )
     environment = {"REKINDLE_LAUNCH": "m1"}
-    return sandboxed_start.start_program(host, agent, ["cli"], prompt="", environment=environment)
+    return sandboxed_start.start_program(
+        host, agent, ["cli"], prompt="", environment=environment, access=access
+    )
 
 
 def test_a_limited_program_runs_in_a_group_that_ends_with_it(host, monkeypatch):
@@ -103,3 +111,21 @@ def test_a_failed_start_leaves_no_group(host, monkeypatch):
     with pytest.raises(OSError, match="cannot start"):
         start(host, monkeypatch, "cpu")
     assert host.happened[-1] == ("remove",)
+
+
+def test_a_host_with_a_key_is_reached_only_through_the_gateway(host, monkeypatch):
+    given = []
+
+    class Proxy:
+        address = ("/scratch", "proxy")
+
+        def __init__(self, folder, hosts, setup):
+            given.extend(hosts)
+
+        def close(self):
+            pass
+
+    monkeypatch.setattr(sandboxed_start, "EgressProxy", Proxy)
+    access = LaunchAccess(keyed=("api.example.org:443",), setup=b"{}", reaches_model=False)
+    start(host, monkeypatch, network=("api.example.org", "files.example.org"), access=access)
+    assert set(given) == {"api.example.org:80", "files.example.org:443", "files.example.org:80"}

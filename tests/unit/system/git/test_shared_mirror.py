@@ -8,7 +8,7 @@ import pytest
 from rekindle.documents.commits.work_commit import make_work_ref
 from rekindle.errors import WorkspaceError
 from rekindle.fleet.hosts.work_branch import WorkBranch
-from rekindle.system.git.remote_repository import RemoteRepository
+from rekindle.system.git.remote_repository import RemoteRepository, RemoteState
 from rekindle.system.git.shared_mirror import SharedMirror, find_mirror
 from throwaway import Repository, isolate
 
@@ -235,3 +235,12 @@ def test_a_clone_of_an_earlier_version_continues(host):
     assert agent.has(pushed.revision)
     assert not host.mirror.exists()
     assert host.remote.git("for-each-ref", make_work_ref("one"))
+
+
+def test_the_login_of_the_remote_is_not_in_a_clone(host):
+    mirror = SharedMirror(host.root / "host/mirrors", host.url)
+    mirror._url = "https://bot:ghp-secret@git.example.org/work.git"
+    mirror.clone(folder := host.root / "clone", RemoteState("main", "", ""))
+    config = (folder / ".git/config").read_text()
+    assert 'url = "https://git.example.org/work.git"' in config
+    assert "ghp-secret" not in config
