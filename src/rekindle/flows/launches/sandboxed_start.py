@@ -5,6 +5,7 @@ reviewer, the `until:` command, and the query for window sizes, which makes a CL
 settings.
 """
 
+import os
 import shutil
 import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -180,8 +181,7 @@ def _enclose(
             durable_files.make_folder(missing)
     planned = mounts.make_mounts(paths, sandbox.profile)
     roots = {paths.folder, *sandbox.profile.write}
-    outside = {*paths.runtime, *paths.programs}
-    # Programs are outside the workspace, so only the operator can have created links to them.
+    outside = {*paths.runtime, *_list_fixed(paths, project)}
     optional = {mount.path for mount in planned if mount.is_optional}
     real = host_paths.identify_real((optional - outside) | roots)
     for root in roots - real.keys():
@@ -208,6 +208,22 @@ def _enclose(
         environment=environment,
         resources=resources,
     )
+
+
+def _list_fixed(paths: SandboxPaths, project: str) -> list[str]:
+    """Return the programs that lead through links only if the operator created them.
+
+    On a host, an agent may have written the command, and programs in its project and its CLI's
+    state. Without a host, `project` is empty.
+    """
+    if not project:
+        return list(paths.programs)
+    written = (os.path.realpath(project), *((paths.state.folder,) if paths.state else ()))
+    return [
+        one
+        for one in paths.programs
+        if not any(mounts.is_inside(one, folder) for folder in written)
+    ]
 
 
 def _prepare_state(

@@ -3,7 +3,7 @@
 import os
 import stat
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -54,17 +54,35 @@ def find_programs(words: Sequence[str], path: str, home: str, project: str = "")
     ]
     files = [word for word in words if word.startswith("/") and Path(word).is_file()]
     if project:
-        files = [file for file in files if _is_readable(Path(file).resolve(), home, project)]
-    for file in files:
-        folders += [file, *_list_beside(Path(file)), *_list_beside(Path(file).resolve())]
+        folders += _list_on_host(files, (Path(home), Path.home()), Path(project).resolve())
+    else:
+        for file in files:
+            folders += [file, *_list_beside(Path(file)), *_list_beside(Path(file).resolve())]
     return _with_targets(folder for folder in folders if Path(folder).exists())
 
 
-def _is_readable(file: Path, home: str, project: str) -> bool:
-    own = Path(project).resolve()
+def _list_on_host(files: Iterable[str], homes: Sequence[Path], own: Path) -> Iterator[str]:
+    """Yield the named files that an agent may read, and the folders that they need.
+
+    The agent can create any link in its workspace. So a folder there counts only without links.
+    """
+    closed = [one.resolve() for one in (*homes, own.parent)]
+    for file in files:
+        real, link = Path(file).resolve(), Path(file).parent.resolve() / Path(file).name
+        if not _is_readable(real, closed[:-1], own):
+            continue
+        for shown in (real,) if link.is_relative_to(own.parent) else (link, real):
+            yield str(shown)
+            for folder in _list_beside(shown):
+                is_wide = any(one.is_relative_to(folder) for one in closed)
+                if not is_wide and os.path.realpath(folder) == folder:
+                    yield folder
+
+
+def _is_readable(file: Path, homes: Iterable[Path], own: Path) -> bool:
     if file.is_relative_to(own.parent):
         return file.is_relative_to(own)
-    is_in_home = any(file.is_relative_to(one) for one in (home, Path.home()))
+    is_in_home = any(file.is_relative_to(one) for one in homes)
     return not is_in_home or os.access(file, os.X_OK)
 
 

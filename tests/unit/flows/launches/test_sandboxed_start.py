@@ -10,9 +10,10 @@ from rekindle.flows.launches import sandboxed_start
 from rekindle.flows.launches.launch_access import LaunchAccess
 from rekindle.flows.supervisor_ports import AgentSandbox
 from rekindle.policy.sandbox import bubblewrap
+from rekindle.policy.sandbox.mounts import SandboxPaths, StatePaths
 from rekindle.policy.sandbox.profile import SandboxProfile
 from rekindle.policy.sandbox.sandbox_command import SandboxCommand
-from rekindle.system.sandbox import limit_group, probe
+from rekindle.system.sandbox import host_paths, limit_group, probe
 
 PROFILE = SandboxProfile(memory=1024, processes=5, cpu=0.5)
 
@@ -129,3 +130,50 @@ def test_a_host_with_a_key_is_reached_only_through_the_gateway(host, monkeypatch
     access = LaunchAccess(keyed=("api.example.org:443",), setup=b"{}", reaches_model=False)
     start(host, monkeypatch, network=("api.example.org", "files.example.org"), access=access)
     assert set(given) == {"api.example.org:80", "files.example.org:443", "files.example.org:80"}
+
+
+def enclose(tmp_path, monkeypatch, programs, *, is_on_host):
+    """Return which of these programs a sandbox shows, if they are found but are links by then."""
+    own, shown = tmp_path / "hosts/own", []
+    (own / "work").mkdir(parents=True, exist_ok=True)
+    for program in programs:
+        program.parent.mkdir(parents=True, exist_ok=True)
+        program.symlink_to(tmp_path)
+    names = ("rekindle", "own", "run", "draft", "user", "hooks", "scratch", "marks")
+    paths = SandboxPaths(
+        folder=str(own / "work"),
+        manifest=str(own / "rekindle.yaml"),
+        **{name: str(own / ".rekindle" / name) for name in names},
+    )
+    state = StatePaths(str(tmp_path / "state"), is_closed=False)
+    monkeypatch.setattr(sandboxed_start, "_prepare_state", lambda *_: state)
+    monkeypatch.setattr(host_paths, "find_programs", lambda *_: [str(one) for one in programs])
+    containment = SimpleNamespace(
+        program="bwrap", enclose=lambda sandbox, *_, **__: shown.extend(sandbox.mounts)
+    )
+    profile = SandboxProfile(is_on_host=is_on_host)
+    sandboxed_start._enclose(
+        SimpleNamespace(program=(), folder=paths.folder, stays=False),
+        AgentSandbox(profile, paths),
+        ["cli"],
+        {},
+        containment=containment,
+        proxy=("", ""),
+        has_network=False,
+        resources=None,
+    )
+    return {mount.path for mount in shown} & {str(one) for one in programs}
+
+
+def test_on_a_host_no_program_is_shown_that_its_agent_could_replace_with_a_link(
+    tmp_path, monkeypatch
+):
+    names = ("hosts/own/tools/cli", "state/cli", "tools/cli")
+    programs = [tmp_path / name for name in names]
+    shown = enclose(tmp_path, monkeypatch, programs, is_on_host=True)
+    assert shown == {str(tmp_path / "tools/cli")}
+
+
+def test_without_a_host_a_program_may_be_a_link(tmp_path, monkeypatch):
+    programs = [tmp_path / "hosts/own/tools/cli"]
+    assert enclose(tmp_path, monkeypatch, programs, is_on_host=False) == {str(programs[0])}

@@ -141,6 +141,68 @@ def test_on_a_host_an_agent_names_no_file_of_the_home_or_of_a_neighbour(tmp_path
     assert found == (program, own, elsewhere)
 
 
+@pytest.mark.parametrize(
+    ("links", "word"),
+    [
+        ({"node_modules": "."}, "node_modules/.local/bin/claude"),
+        ({"node_modules": ".local"}, "node_modules/bin/claude"),
+        ({"a/bin": ".local/bin", "a/lib": ".ssh"}, "a/bin/claude"),
+        ({"a/bin/claude": ".local/bin/claude", "a/lib": ".ssh"}, "a/bin/claude"),
+        ({"a/lib": ".ssh"}, "a/bin/own"),
+        ({"a/lib": "hosts/other"}, "a/bin/own"),
+    ],
+)
+def test_on_a_host_a_link_in_the_workspace_shows_no_folder_of_the_home(tmp_path, links, word):
+    home = tmp_path / "users/me"
+    (home / ".ssh").mkdir(parents=True)
+    (home / "hosts/other").mkdir(parents=True)
+    work = home / "hosts/own/work"
+    for program in (home / ".local/bin/claude", work / "a/bin/own"):
+        if program.name == "claude" or "a/bin" not in links:
+            make(program)
+            program.chmod(0o755)
+    for name, target in links.items():
+        (work / name).parent.mkdir(parents=True, exist_ok=True)
+        (work / name).symlink_to(home / target)
+    found = host_paths.find_programs((str(work / word),), "", str(home), str(home / "hosts/own"))
+    shown = [Path(one).resolve() for one in found]
+    assert (work / word).resolve() in shown
+    unfit = (home, home / ".ssh", home / "hosts/other", home / ".local")
+    assert not [one for one in shown if any(other.is_relative_to(one) for other in unfit)]
+    assert not [one for one in found if Path(one).resolve() != Path(one)]
+
+
+def test_on_a_host_a_program_shows_neither_the_home_nor_the_other_agents(tmp_path):
+    for name in ("bin/tool", "venv/bin/tool", "home/bin/tool"):
+        make(tmp_path / name)
+        (tmp_path / name).chmod(0o755)
+    for name in ("venv", "home"):
+        make(tmp_path / name / "pyvenv.cfg")
+    (tmp_path / "lib/own/work").mkdir(parents=True)
+
+    def find(name, project):
+        words = (str(tmp_path / name),)
+        return set(host_paths.find_programs(words, "", str(tmp_path / "home"), str(project)))
+
+    assert find("bin/tool", tmp_path / "lib/own") == {
+        str(tmp_path / n) for n in ("bin/tool", "bin")
+    }
+    assert find("venv/bin/tool", tmp_path / "venv/hosts/own") == {str(tmp_path / "venv/bin/tool")}
+    assert find("home/bin/tool", tmp_path / "hosts/own") == {str(tmp_path / "home/bin/tool")}
+
+
+def test_on_a_host_a_link_to_a_program_shows_its_environment(tmp_path):
+    python = make(tmp_path / "python")
+    Path(python).chmod(0o755)
+    make(tmp_path / "venv/pyvenv.cfg")
+    link = tmp_path / "venv/bin/python"
+    link.parent.mkdir()
+    link.symlink_to(python)
+    own = tmp_path / "hosts/own"
+    found = host_paths.find_programs((str(link),), "", str(tmp_path / "home"), str(own))
+    assert set(found) == {str(link), python, str(tmp_path / "venv")}
+
+
 def test_only_secrets_that_exist_are_hidden_with_their_targets(tmp_path, monkeypatch):
     monkeypatch.setattr(host_paths, "_SECRETS", ())
     key, link = make(tmp_path / "keys/client.key"), tmp_path / "client.key"
