@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable
 from contextlib import suppress
 from multiprocessing.connection import Connection
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 
 import msgspec
 
@@ -15,6 +15,7 @@ from rekindle.fleet.hosts.host_audit import HostAuditTrail
 from rekindle.fleet.hosts.host_folder import HostFolder, ReplicaPosition
 from rekindle.fleet.hosts.host_messages import EngineRegister, make_asker
 from rekindle.fleet.hosts.host_register import HostRegister, make_pushed_event
+from rekindle.fleet.hosts.local_remotes import check_remote
 from rekindle.fleet.hosts.secret_search import SecretSearch
 from rekindle.fleet.hosts.step_inputs import bring_inputs
 from rekindle.fleet.hosts.work_branch import WorkBranch
@@ -32,12 +33,6 @@ from rekindle.system.git.push_queue import PushQueue
 from rekindle.system.git.remote_repository import RemoteRepository
 from rekindle.system.git.shared_mirror import open_queue
 from rekindle.thresholds.fleet_limits import FLEET_OUTPUT_BYTES
-
-
-def is_folder_in(remote: str, root: Path) -> bool:
-    """Return whether a git remote is a folder inside `root`, rather than a server."""
-    folder = Path(remote.removeprefix("file://"))
-    return folder.is_absolute() and folder.resolve().is_relative_to(root.resolve())
 
 
 class HostedAgent:
@@ -100,19 +95,6 @@ class HostedAgent:
             self._place.receive(self._place.store(project, self.register), opened.kept)
         return definition
 
-    def _check_remote(self) -> None:
-        """Refuse a repository that an agent on this host could have made.
-
-        Its hooks would run with the host's permissions, outside every sandbox.
-        """
-        root = self._place.path.parent
-        if self._place.floor is not None and is_folder_in(self.definition.remote, root):
-            raise EngineError(
-                "agent",
-                "its git remote is in the folder with this host's agents",
-                hint="use a remote outside of it, and run the agent again",
-            )
-
     def open_replica(self) -> FileStore:
         """Return the replica's store, without restoring the workspace."""
         return self._place.store(self.project, self.register)
@@ -126,7 +108,7 @@ class HostedAgent:
         if not self.definition.remote:
             self._place.work.mkdir(parents=True, exist_ok=True)
             return self._place.store(self.project, own)
-        self._check_remote()
+        check_remote(self.definition.remote, self._place.path.parent, self._place.floor)
         trail = None if self.definition.worker else self._make_trail()
         store = self._place.store(self.project, own, trail)
         projection = plain.read(self._order.agent).committed

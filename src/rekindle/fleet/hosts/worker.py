@@ -127,8 +127,8 @@ async def run_host(
             credentials=credentials,
         )
         *workers, offering = _make_workers(client, own, presence, about)
-        pipelines = PipelineActivities(client, root, host)
-        schedules = ScheduleActivities(client, root, host, pipelines.clone)
+        pipelines = PipelineActivities(client, root, host, floor)
+        schedules = ScheduleActivities(client, root, host, pipelines.clone, floor)
         workers.insert(0, make_pipeline_worker(client, pipelines, schedules, pool))
         if decides:
             workers.insert(0, make_deciding_worker(client, *WORKFLOWS, build=build))

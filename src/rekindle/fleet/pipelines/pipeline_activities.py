@@ -27,6 +27,7 @@ from rekindle.documents.pipelines.pipeline_events import (
 from rekindle.documents.pipelines.run_branches import render_fetch_command
 from rekindle.errors import ManifestError, NotOnFleetError, OwnershipError, RekindleError
 from rekindle.fleet.engine.agent_client import AgentClient
+from rekindle.fleet.hosts.local_remotes import check_remote
 from rekindle.fleet.pipelines.host_run import HostRun
 from rekindle.fleet.pipelines.pipeline_workflow import PipelineWorkflow
 from rekindle.fleet.pipelines.pushed_result import PushedResult
@@ -38,6 +39,7 @@ from rekindle.policy.fleet.pipeline_worker import PipelineWorker, WorkerReport
 from rekindle.policy.fleet.registered_pipeline import RegisteredPipeline
 from rekindle.policy.pipelines import pipeline_moves as moves
 from rekindle.policy.redact.redaction import Redaction
+from rekindle.policy.sandbox.profile import SandboxFloor
 from rekindle.policy.settings.runtime_settings import FLEET_BEAT_SHARE, find_cycle_limit
 from rekindle.policy.supervision import run_moves
 from rekindle.system import clock
@@ -50,9 +52,11 @@ T = TypeVar("T")
 
 
 class PipelineActivities:
-    def __init__(self, client: Client, root: Path, host: str) -> None:
+    def __init__(
+        self, client: Client, root: Path, host: str, floor: SandboxFloor | None = None
+    ) -> None:
         self._client, self._agents = client, AgentClient(client)
-        self._root, self._host = root, host
+        self._root, self._host, self._floor = root, host, floor
         self.clone = asyncio.Lock()
         """Lock held by the task that uses a clone."""
 
@@ -215,6 +219,7 @@ class PipelineActivities:
     async def _use_clone(self, pipeline: str, work: Callable[[HostRun], T]) -> T:
         """Call `work` in a thread with the clone of a run's repository."""
         registered = await self._get_handle(pipeline).query(PipelineWorkflow.kept)
+        check_remote(registered.agent.remote, self._root, self._floor)
         async with self.clone:
             return await asyncio.to_thread(
                 lambda: work(HostRun(self._root, self._host, registered))

@@ -13,6 +13,7 @@ from rekindle.documents import manifest
 from rekindle.errors import NotOnFleetError, WorkspaceError
 from rekindle.fleet.engine.agent_client import AgentClient
 from rekindle.fleet.engine.pipeline_client import PipelineClient
+from rekindle.fleet.hosts.local_remotes import check_remote
 from rekindle.fleet.pipelines.host_run import open_clone
 from rekindle.fleet.pipelines.pipeline_activities import send_heartbeats, translate_errors
 from rekindle.fleet.pipelines.run_numbers import (
@@ -26,6 +27,7 @@ from rekindle.policy.fleet.scheduled_run import DueResult, ScheduledOrder
 from rekindle.policy.operator.make_notification import make_notice
 from rekindle.policy.operator.notification_kinds import NotificationKind
 from rekindle.policy.redact.redaction import Redaction
+from rekindle.policy.sandbox.profile import SandboxFloor
 from rekindle.policy.schedules.decide_run import STILL_RUNNING
 from rekindle.policy.schedules.describe_outcomes import render_outcome
 from rekindle.policy.schedules.schedule_record import ScheduleOutcome
@@ -37,10 +39,17 @@ from rekindle.system.notifications import Notifier
 
 
 class ScheduleActivities:
-    def __init__(self, client: Client, root: Path, host: str, clone: asyncio.Lock) -> None:
+    def __init__(
+        self,
+        client: Client,
+        root: Path,
+        host: str,
+        clone: asyncio.Lock,
+        floor: SandboxFloor | None = None,
+    ) -> None:
         self._agents, self._pipelines = AgentClient(client), PipelineClient(client)
         self._root, self._host = root, host
-        self._clone = clone
+        self._floor, self._clone = floor, clone
         """Lock held by the task that uses a clone."""
 
     @activity.defn
@@ -84,6 +93,7 @@ class ScheduleActivities:
     def _prepare_run(self, template: RegisteredPipeline, due: datetime) -> DueResult:
         """Reserve the number of a run, and push its first commit."""
         definition, url = template.definition, template.agent.remote
+        check_remote(url, self._root, self._floor)
         branch = find_base_branch(definition.definition.base)
         try:
             base = find_branch_commit(url, branch)

@@ -13,7 +13,7 @@ from rekindle.documents.commits.work_commit import (
     PushedWork,
     make_work_ref,
 )
-from rekindle.errors import FencedError, OwnershipError, StalePushError
+from rekindle.errors import EngineError, FencedError, OwnershipError, StalePushError
 from rekindle.fleet.agent.host_orders import HostOrder, HostResult
 from rekindle.fleet.hosts import host_cycle
 from rekindle.fleet.hosts.host_folder import HostFolder
@@ -35,6 +35,7 @@ from rekindle.policy.fleet.agent_registry import (
 )
 from rekindle.policy.projection.projection import Projection
 from rekindle.policy.redact.redaction import Redaction
+from rekindle.policy.sandbox.profile import SandboxFloor
 from rekindle.policy.settings.runtime_settings import FLEET_DOCUMENT_BYTES
 from rekindle.stores.folders.agent_folder import RekindleFolder
 from rekindle.system import clock
@@ -427,3 +428,20 @@ def test_an_agent_without_work_begins_with_the_remote_s_files(settled):
     """A lost disk is the same case."""
     assert settled.go_on_with_a_remote().head
     assert (settled.work.path / "kept.txt").read_text() == "kept\n"
+
+
+def test_a_host_does_not_push_to_a_repository_of_an_agent(tmp_path, engine, fleet):
+    """Otherwise its hooks would run outside every sandbox."""
+    definition = msgspec.structs.replace(engine.kept.definition, remote=fleet.url)
+    engine.kept = msgspec.structs.replace(engine.kept, definition=definition)
+    order, floor = HostOrder("ns/trades", "trades", 1), SandboxFloor(1 << 30, 64)
+    place = HostFolder(tmp_path / "p", "trades", "a", floor)
+    with pytest.raises(EngineError, match="its git remote is in"):
+        HostedAgent(order, place, engine).store()
+    assert not place.work.exists()
+    assert not place.mirrors.exists()
+    engine.kept = agent_leases.grant_lease(engine.kept)
+    (tmp_path / "root").mkdir()
+    place = HostFolder(tmp_path / "root/p", "trades", "a", floor)
+    HostedAgent(HostOrder("ns/trades", "trades", 2), place, engine).store()
+    assert (place.work / "kept.txt").exists()

@@ -3,6 +3,7 @@
 import asyncio
 import dataclasses
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 
 import msgspec
 import pytest
@@ -11,10 +12,11 @@ from temporalio.testing import ActivityEnvironment
 import worktrees
 from rekindle.documents import events, manifest
 from rekindle.documents.pipelines.pipeline_events import PipelineStarted, WorkerBegan
-from rekindle.errors import ManifestError
+from rekindle.errors import EngineError, ManifestError
 from rekindle.fleet.pipelines import pipeline_activities
 from rekindle.fleet.pipelines.host_run import HostRun
 from rekindle.fleet.pipelines.pipeline_activities import PipelineActivities
+from rekindle.fleet.schedules.schedule_activities import ScheduleActivities
 from rekindle.policy.fleet.agent_registry import AgentDefinition, RegisteredAgent
 from rekindle.policy.fleet.pipeline_worker import PipelineWorker
 from rekindle.policy.fleet.registered_pipeline import RegisteredPipeline
@@ -22,6 +24,7 @@ from rekindle.policy.pipelines.run_definition import RunDefinition
 from rekindle.policy.pipelines.run_plan import RunPlan, StepPlan
 from rekindle.policy.projection.fold import fold_events
 from rekindle.policy.projection.projection import Projection
+from rekindle.policy.sandbox.profile import SandboxFloor
 from rekindle.system import clock
 
 MANIFEST = """\
@@ -137,3 +140,26 @@ def test_a_definition_that_is_not_valid_fails_the_next_attempt(registered, tmp_p
     monkeypatch.setattr(pipeline_activities, "define_worker", refuse)
     answer = begin_second_attempt(registered, tmp_path / "root", Agents(registered.agent))
     assert "the persona does not exist" in answer
+
+
+@pytest.mark.parametrize("floor", [SandboxFloor(1 << 30, 64), None])
+def test_a_host_does_not_push_to_a_repository_of_an_agent(registered, tmp_path, floor):
+    """Otherwise its hooks would run outside every sandbox."""
+    client = SimpleNamespace(
+        get_workflow_handle_for=lambda *_: SimpleNamespace(query=query),
+    )
+
+    async def query(_):
+        return registered
+
+    schedules = ScheduleActivities(client, tmp_path, "host", asyncio.Lock(), floor)
+    activities = PipelineActivities(client, tmp_path, "host", floor)
+    using = activities._use_clone("w", lambda run: run.clone.folder)
+    if floor is None:
+        assert asyncio.run(using).is_relative_to(tmp_path)
+        return
+    with pytest.raises(EngineError, match="its git remote is in"):
+        asyncio.run(using)
+    with pytest.raises(EngineError, match="its git remote is in"):
+        schedules._prepare_run(registered, clock.read_clock())
+    assert not (tmp_path / "pipelines").exists()
