@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """Programs of agents that attack their host, each within bounds that a broken sandbox survives.
 
     python attacks.py NAME

@@ -44,8 +44,8 @@ def find_runtime() -> tuple[str, ...]:
 def find_programs(words: Sequence[str], path: str, home: str, project: str = "") -> tuple[str, ...]:
     """Return the folders in PATH, and the folders of the programs and files named in `words`.
 
-    With `project`, the author of the words may read neither the home directory nor the folder with
-    the host's projects. A file there must be in this project, or be a program in the home.
+    With `project`, the author of the words may read only programs and this project's own files.
+    Other files may be credentials of the host.
     """
     folders = [
         folder
@@ -69,7 +69,7 @@ def _list_on_host(files: Iterable[str], homes: Sequence[Path], own: Path) -> Ite
     closed = [one.resolve() for one in (*homes, own.parent)]
     for file in files:
         real, link = Path(file).resolve(), Path(file).parent.resolve() / Path(file).name
-        if not _is_readable(real, closed[:-1], own):
+        if not _is_readable(real, own):
             continue
         for shown in (real,) if link.is_relative_to(own.parent) else (link, real):
             yield str(shown)
@@ -79,11 +79,10 @@ def _list_on_host(files: Iterable[str], homes: Sequence[Path], own: Path) -> Ite
                     yield folder
 
 
-def _is_readable(file: Path, homes: Iterable[Path], own: Path) -> bool:
+def _is_readable(file: Path, own: Path) -> bool:
     if file.is_relative_to(own.parent):
         return file.is_relative_to(own)
-    is_in_home = any(file.is_relative_to(one) for one in homes)
-    return not is_in_home or os.access(file, os.X_OK)
+    return os.access(file, os.X_OK)
 
 
 def _list_beside(file: Path) -> list[str]:

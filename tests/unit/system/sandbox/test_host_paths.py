@@ -127,16 +127,18 @@ def test_links_and_missing_files_are_not_real(tmp_path):
     assert host_paths.identify_real(paths) == {file: f"{status.st_dev}:{status.st_ino}"}
 
 
-def test_on_a_host_an_agent_names_no_file_of_the_home_or_of_a_neighbour(tmp_path):
+def test_on_a_host_an_agent_names_only_programs_and_its_own_files(tmp_path):
     home = tmp_path / "users/me"
     secret, program = make(home / ".ssh/id"), make(home / "tools/cli")
     own, other = make(home / "hosts/own/work/agent.py"), make(home / "hosts/other/work/result")
     Path(program).chmod(0o755)
     Path(other).chmod(0o755)
     elsewhere, link = make(tmp_path / "agents/agent.py"), tmp_path / "link"
+    Path(elsewhere).chmod(0o755)
     link.symlink_to(secret)
-    words = (secret, program, own, other, elsewhere, str(link))
-    assert {secret, other, str(link)} < set(host_paths.find_programs(words, "", str(home)))
+    key = make(tmp_path / "run/model-keys/default")
+    words = (secret, program, own, other, elsewhere, str(link), key)
+    assert {secret, other, str(link), key} < set(host_paths.find_programs(words, "", str(home)))
     found = host_paths.find_programs(words, "", str(home), str(home / "hosts/own"))
     assert found == (program, own, elsewhere)
 
