@@ -15,7 +15,7 @@ import prerequisites
 from e2e.sandbox import TASK, bash
 from fleet.crowd import git
 from fleet.engine import Engine
-from fleet.hosts import Host
+from fleet.hosts import Host, Relay
 from fleet.pace import begun, over
 from git_server import GitServer
 from loopback.anthropic import Anthropic
@@ -35,11 +35,15 @@ pytestmark = pytest.mark.timeout(300)
 
 LOGIN = "ann:git-password"
 SECRET = "sk-real-b2c1d0e9f8"  # noqa: S105 - not a key
+ADDRESS = "192.0.2.1"
+"""An address of the git server outside the loopback interface."""
 FILES = (".git-credentials", ".netrc", ".ssh/id", ".gitconfig")
 ATTEMPT = """\
 import json, os, pathlib, subprocess
 def push(*options):
-    words = ["git", *options, "push", "origin", "HEAD:refs/heads/stolen"]
+    # A host's agents cannot reach its loopback interface.
+    public = f"url.{os.environ['PUBLIC']}.insteadOf={os.environ['LOCAL']}"
+    words = ["git", "-c", public, *options, "push", "origin", "HEAD:refs/heads/stolen"]
     # Only the gateway is local to the sandbox. The server is on the other side of the proxy.
     environment = {**os.environ, "GIT_TERMINAL_PROMPT": "0", "NO_PROXY": "", "no_proxy": ""}
     done = subprocess.run(words, capture_output=True, text=True, env=environment)
@@ -72,19 +76,30 @@ def remote(tmp_path):
         yield server, bare, first
 
 
+def find_public(server: GitServer) -> str:
+    return server.url.replace("127.0.0.1", ADDRESS)
+
+
 def write_host(home: Path, server: GitServer) -> None:
     """Log the host in, in all ways that git knows."""
-    place = server.url.removeprefix("http://")
+    places = (server.url, find_public(server))
     (home / ".ssh").mkdir()
     (home / ".ssh/id").write_text("a private key")
     (home / ".netrc").write_text("machine nowhere login ann password git-password\n")
-    (home / ".git-credentials").write_text(f"http://{LOGIN}@{place}\n")
+    (home / ".git-credentials").write_text(
+        "".join(f"{place.replace('//', f'//{LOGIN}@')}\n" for place in places)
+    )
     (home / ".gitconfig").write_text("[credential]\n\thelper = store\n")
 
 
-def write_helper(folder: Path, model: str) -> Path:
+def write_helper(folder: Path, model: str, server: GitServer) -> Path:
     output = {
-        "env": {"ANTHROPIC_BASE_URL": f"https://{model}", "FILES": json.dumps(FILES)},
+        "env": {
+            "ANTHROPIC_BASE_URL": f"https://{model}",
+            "FILES": json.dumps(FILES),
+            "PUBLIC": find_public(server),
+            "LOCAL": server.url,
+        },
         "keys": {model: {"header": "x-api-key", "value": SECRET}},
         "expires": "2999-01-01T00:00:00Z",
     }
@@ -110,6 +125,8 @@ def test_the_host_pushes_and_the_agent_cannot(remote, claude_program, network, t
         cli = ClaudeSandbox(claude_program, model=model, network=network, root=tmp_path / "claude")
         write_host(cli.home, server)
         ports = [int(one.rpartition(":")[2]) for one in (engine.address, asked, server.url)]
+        network.add_address(ADDRESS)
+        stack.callback(Relay(network.listen(ports[2], ADDRESS), ports[2]).close)
         manifest = {
             "version": 1,
             "agents": {
@@ -118,7 +135,7 @@ def test_the_host_pushes_and_the_agent_cannot(remote, claude_program, network, t
                     "prompt": "PROMPT.md",
                     "cycles": 1,
                     "until": ["true"],
-                    "sandbox": {"network": [f"127.0.0.1:{ports[2]}"]},
+                    "sandbox": {"network": [f"{ADDRESS}:{ports[2]}"]},
                 }
             },
             "personas": {"default": {"permissions": {"allowed_tools": ["Bash"]}}},
@@ -142,7 +159,7 @@ def test_the_host_pushes_and_the_agent_cannot(remote, claude_program, network, t
                 ANTHROPIC_API_KEY="sk-of-the-host",
             ),
             slots=1,
-            options=("--credentials", str(write_helper(tmp_path, asked))),
+            options=("--credentials", str(write_helper(tmp_path, asked, server))),
         )
         stack.enter_context(host).start()
         asyncio.run(run(project))

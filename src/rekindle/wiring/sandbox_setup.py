@@ -10,6 +10,7 @@ from rekindle.documents.manifest import MANIFEST_FILE
 from rekindle.errors import ManifestError, SandboxError
 from rekindle.flows.supervisor_ports import AgentSandbox
 from rekindle.formats.identifiers import to_one_line
+from rekindle.policy.sandbox.allowed_hosts import is_on_this_host
 from rekindle.policy.sandbox.mounts import GIT_FOLDER, SandboxPaths, is_inside
 from rekindle.policy.sandbox.profile import SandboxProfile, choose_profile
 from rekindle.policy.settings.runtime_settings import AgentDefaults
@@ -129,6 +130,11 @@ def check_paths(project: Project, name: str) -> None:
             "a person cannot use a CLI in a container, which has no terminal",
             "write `sandbox: on`, or `mode: loop`",
         )
+    own_services = [one for one in profile.network if is_on_this_host(one)]
+    if project.floor is not None and own_services:
+        words = f"`network: {to_one_line(own_services[0])}` of the sandbox is on the host itself"
+        hint = "remove it from `sandbox:`, and use a service with an address on the network"
+        raise _make_error(project, name, words, hint)
     workspace = find_workspace(project, name)
     # Another agent could replace a folder above `dir:` with a link to git's hooks.
     own = (project.manifest.agents[name].dir or AgentDefaults().dir,) if workspace is None else ()

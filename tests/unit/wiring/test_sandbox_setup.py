@@ -174,9 +174,14 @@ def test_a_host_s_sandbox_applies_to_every_agent(load, more):
         ),
         ("sandbox: {write: [~/]}", "`write: ~/` of the sandbox is outside", "move the files into"),
         ("keep: ['*']", "`keep:` has no effect in a sandbox", "`--sandbox off`"),
+        (
+            "sandbox: {network: ['a.example', 'localhost:80']}",
+            "`network: localhost:80` of the sandbox is on the host itself",
+            "an address on the network",
+        ),
     ],
 )
-def test_an_agent_cannot_add_the_host_s_files_to_its_sandbox(load, more, words, step):
+def test_an_agent_cannot_add_what_belongs_to_the_host_to_its_sandbox(load, more, words, step):
     project = load(more)
     assert words not in str(find_errors(project))
     [(found, hint)] = find_errors(msgspec.structs.replace(project, floor=FLOOR))

@@ -61,13 +61,18 @@ def start_program(
     environment = _adapt_environment(environment, sandbox.paths)
     hosts: tuple[str, ...] = ()
     setup = access.setup if access is not None else b""
+    permitted: tuple[str, ...] = ()
     if not has_network:
         # With a gateway, the CLI needs no other host, not even that of its model.
         needs = agent.harness.SANDBOX if not access or access.reaches_model else SandboxNeeds()
         hosts = allowed_hosts.list_hosts(needs, environment, sandbox.profile.network)
+        operators = {**os.environ, **(access.environment if access is not None else {})}
+        permitted = allowed_hosts.list_hosts(needs, operators, ())
     if sandbox.profile.is_on_host:
-        # The author of a manifest must not reach the credential service of a fleet's host.
-        hosts = (allowed_hosts.ANY_HOST,) if has_network else allowed_hosts.drop_link_local(hosts)
+        # The author of a manifest must not reach the services of a fleet's host. Only its operator
+        # can name one, for the model.
+        hosts = allowed_hosts.drop_host_services(hosts, permitted)
+        hosts = (allowed_hosts.ANY_HOST,) if has_network else hosts
         has_network = False
     containment = containments.find_containment(is_container=sandbox.profile.is_container)
     with ExitStack() as resources:

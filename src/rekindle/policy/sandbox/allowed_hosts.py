@@ -32,15 +32,37 @@ def list_hosts(
     return tuple(dict.fromkeys(host.lower() for host in hosts))
 
 
-def drop_link_local(hosts: Iterable[str]) -> tuple[str, ...]:
-    """Return the hosts without link-local addresses, where clouds hand out a host's credentials."""
-    return tuple(host for host in hosts if not _is_link_local(host.rpartition(":")[0]))
+def drop_host_services(hosts: Iterable[str], permitted: Iterable[str] = ()) -> tuple[str, ...]:
+    """Return the hosts without the services that only a fleet's host may reach.
+
+    These are link-local addresses, where clouds hand out a host's credentials, and the services on
+    the host itself, except the `permitted` ones.
+    """
+    own = frozenset(permitted)
+    return tuple(
+        host
+        for host in hosts
+        if not _is_link_local(host.rpartition(":")[0])
+        and (host in own or not is_on_this_host(host))
+    )
+
+
+def is_on_this_host(host: str) -> bool:
+    """Return whether `name:port` or `name` is a loopback name or address."""
+    name, _, port = host.rpartition(":")
+    name = (name if name and port.isdecimal() else host).lower().removesuffix(".")
+    try:
+        address = ip_address(name)
+    except ValueError:  # a name; the proxy checks the addresses that it resolves to
+        return name == "localhost" or name.endswith(".localhost")
+    address = getattr(address, "ipv4_mapped", None) or address
+    return address.is_loopback or address.is_unspecified
 
 
 def _is_link_local(name: str) -> bool:
     try:
         return ip_address(name).is_link_local or name == _CREDENTIAL_SERVICE
-    except ValueError:  # a name; the proxy checks the addresses that it resolves to
+    except ValueError:
         return False
 
 

@@ -5,7 +5,8 @@ import pytest
 from rekindle.documents.launches.sandbox_needs import SandboxNeeds
 from rekindle.policy.sandbox.allowed_hosts import (
     adapt_environment,
-    drop_link_local,
+    drop_host_services,
+    is_on_this_host,
     list_hosts,
     render_permission,
 )
@@ -53,12 +54,34 @@ def test_the_line_that_allows_a_host(host, line):
     assert render_permission(host) == line
 
 
-def test_link_local_addresses_are_dropped():
-    hosts = (
-        "169.254.169.254:80",
-        "127.0.0.1:8080",
-        "fe80::1:80",
-        "100.100.100.200:80",
-        "api.example.com:443",
-    )
-    assert drop_link_local(hosts) == ("127.0.0.1:8080", "api.example.com:443")
+OWN_SERVICES = (
+    "127.0.0.1:8080",
+    "127.9.9.9:80",
+    "0.0.0.0:80",
+    "localhost:7233",
+    "LOCALHOST.:7233",
+    "a.localhost:80",
+    "::1:80",
+    "::ffff:127.0.0.1:80",
+)
+
+
+def test_a_host_s_own_services_and_those_for_its_credentials_are_dropped():
+    link_local = ("169.254.169.254:80", "fe80::1:80", "100.100.100.200:80")
+    others = ("api.example.com:443", "10.0.0.7:80", "localhost.example.org:443")
+    assert drop_host_services((*OWN_SERVICES, *link_local, *others)) == others
+
+
+def test_the_operator_can_permit_a_service_of_the_host():
+    hosts = ("127.0.0.1:8080", "127.0.0.1:7233", "169.254.169.254:80")
+    assert drop_host_services(hosts, permitted=hosts[::2]) == hosts[:1]
+
+
+@pytest.mark.parametrize("host", [*OWN_SERVICES, "localhost"])
+def test_a_service_of_the_host_is_recognized_with_and_without_a_port(host):
+    assert is_on_this_host(host)
+
+
+@pytest.mark.parametrize("host", ["example.org", "example.org:80", "10.0.0.7:80"])
+def test_another_host_is_not_this_one(host):
+    assert not is_on_this_host(host)
