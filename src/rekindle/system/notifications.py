@@ -13,7 +13,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 
@@ -37,11 +37,15 @@ class Notifier:
         urls: Sequence[str],
         redaction: Redaction | None = None,
         environ: Mapping[str, str] = os.environ,
+        refuse: Callable[[str], str] = lambda _: "",
     ) -> None:
-        """Create a notifier. Variables in addresses are read from `environ` each time."""
+        """Create a notifier. Variables in addresses are read from `environ` each time.
+
+        `refuse` returns why an address must not be used, or "".
+        """
         self._urls = tuple(urls)
         self._redaction = redaction or Redaction()
-        self._environ = environ
+        self._environ, self._refuse = environ, refuse
 
     def check(self) -> None:
         """Raise NotifyError if sending would fail, without sending anything."""
@@ -70,12 +74,12 @@ class Notifier:
                 return [
                     f"no notification was sent, because apprise is not installed ({INSTALL_HINT})"
                 ]
-            resolved, missing = self._resolve_addresses()
+            resolved, unusable = self._resolve_addresses()
             message = {"title": self._clean_text(title), "body": self._clean_text(body)}
             answers = self._ask_process({"urls": resolved, "severity": severity, **message})
         except Exception as error:  # noqa: BLE001 - a notification must not stop the run
             return [f"no notification was sent: {type(error).__name__}"]
-        answers |= {number: f"${name} is not set" for number, name in missing.items()}
+        answers |= unusable
         return [
             f"{self._name_address(number)} was not notified: {answers.get(number, 'it timed out')}"
             for number in range(len(self._urls))
@@ -83,15 +87,17 @@ class Notifier:
         ]
 
     def _resolve_addresses(self) -> tuple[list[str], dict[int, str]]:
-        """Return the addresses, and the names of variables that are not set."""
-        resolved, missing = [], {}
+        """Return the addresses, and why some of them cannot be used."""
+        resolved, unusable = [""] * len(self._urls), {}
         for number, url in enumerate(self._urls):
             try:
-                resolved.append(notify_addresses.resolve_address(url, self._environ))
+                if reason := self._refuse(url):
+                    unusable[number] = reason
+                else:
+                    resolved[number] = notify_addresses.resolve_address(url, self._environ)
             except NotifyVariableError as error:
-                resolved.append("")
-                missing[number] = error.variable
-        return resolved, missing
+                unusable[number] = f"${error.variable} is not set"
+        return resolved, unusable
 
     def _clean_text(self, text: str) -> str:
         """Redact the text, and replace characters that cannot be encoded."""

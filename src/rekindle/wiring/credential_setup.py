@@ -1,13 +1,16 @@
 """Check a host's credential helper, and keep the host's own credentials from its agents."""
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from rekindle.config import Project
 from rekindle.errors import CredentialsError, ManifestError
+from rekindle.policy.redact.redaction import Redaction
+from rekindle.policy.settings import notify_addresses
 from rekindle.policy.setup import environment
 from rekindle.ports import Harness
+from rekindle.system.notifications import Notifier
 
 
 def require_helper(program: str, root: Path) -> str:
@@ -46,6 +49,23 @@ def drop_host_credentials(
         return dict(variables)
     own = environment.drop_git_variables(variables)
     return environment.drop_login_variables(own, harness.LOGIN_SWITCHES) if host.program else own
+
+
+def make_host_notifier(addresses: Sequence[str], redaction: Redaction) -> Notifier:
+    """Return a notifier on a fleet's host, which sends none of the host's keys.
+
+    The client has checked the addresses already, but the host does not trust it.
+    """
+    return Notifier(addresses, redaction, refuse=_explain_refused_address)
+
+
+def _explain_refused_address(address: str) -> str:
+    if not notify_addresses.has_only_variables(address):
+        return "on a host, it may contain only variables"
+    for name in notify_addresses.name_variables(address):
+        if environment.is_for_host(name) or environment.is_credential(name):
+            return f"${name} is named like a key of the host; use another name"
+    return ""
 
 
 def refuse_host_reference(project: Project, name: str, variable: str) -> None:

@@ -48,6 +48,7 @@ from rekindle.wiring.access import (
 )
 from rekindle.wiring.agent_quota import AgentQuota
 from rekindle.wiring.agent_workspaces import find_workspace, make_opener
+from rekindle.wiring.credential_setup import make_host_notifier
 from rekindle.wiring.make_agent import make_agent
 from rekindle.wiring.starting import background_start
 from rekindle.wiring.starting.reviewing_agent import with_reviewer
@@ -197,7 +198,7 @@ def make_steps(
 ) -> SupervisorSteps:
     """Return a supervisor's steps on this host. The fleet decides when to run them."""
     agent = make_agent(project, store, name, ())
-    notifier = Notifier(project.manifest.notify, store.redaction)
+    notifier = make_host_notifier(project.manifest.notify, store.redaction)
     world = _make_ports(
         project, store, agent, tell=tell, notifier=notifier, interruption=interruption
     )

@@ -1,14 +1,28 @@
 """A host keeps its own credentials from its agents."""
 
+from datetime import UTC, datetime
+from pathlib import Path
+from types import SimpleNamespace
+
 import msgspec
 import pytest
 
 from rekindle import config
 from rekindle.documents.launches.launch_credentials import HostCredentials
 from rekindle.errors import CredentialsError, ManifestError
+from rekindle.fleet.agent.host_orders import HostOrder
+from rekindle.fleet.hosts import activities
+from rekindle.fleet.pipelines import pipeline_activities
+from rekindle.fleet.schedules.schedule_activities import ScheduleActivities
+from rekindle.policy.fleet.agent_registry import AgentDefinition
+from rekindle.policy.redact.redaction import Redaction
+from rekindle.policy.schedules.schedule_record import ScheduleOutcome
+from rekindle.system import notifications
+from rekindle.system.notifications import Notifier
 from rekindle.wiring.agent_environment import make_environment
-from rekindle.wiring.credential_setup import require_helper
+from rekindle.wiring.credential_setup import make_host_notifier, require_helper
 
+NOW = datetime(2026, 5, 4, 12, tzinfo=UTC)
 MANIFEST = """\
 version: 1
 agents:
@@ -80,3 +94,62 @@ def test_no_agent_gets_the_keys_of_a_host_without_a_helper_either(make, monkeypa
     make(None, f"{{A: ${name}}}")
     with pytest.raises(ManifestError, match="belongs to the host"):
         make(HostCredentials(), f"{{A: ${name}}}")
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """Record the addresses that apprise would get."""
+    addresses = []
+
+    def ask(_notifier, message):
+        addresses.extend(message["urls"])
+        return {number: "sent" for number, url in enumerate(message["urls"]) if url}
+
+    monkeypatch.setattr(notifications, "find_spec", lambda _: True)
+    monkeypatch.setattr(Notifier, "_ask_process", ask)
+    for name in ("ALERTS", "ANTHROPIC_API_KEY", "REKINDLE_FLEET_KEY", "GIT_CONFIG_COUNT"):
+        monkeypatch.setenv(name, f"json://value-of-{name}")
+    return addresses
+
+
+@pytest.mark.parametrize(
+    ("address", "reason"),
+    [
+        ("json://attacker.example/$ALERTS", "may contain only variables"),
+        ("ntfys://$ANTHROPIC_API_KEY", "$ANTHROPIC_API_KEY is named like a key of the host"),
+        ("json://$ALERTS/${REKINDLE_FLEET_KEY}", "$REKINDLE_FLEET_KEY is named like a key"),
+        ("$GIT_CONFIG_COUNT", "$GIT_CONFIG_COUNT is named like a key"),
+    ],
+)
+def test_a_host_sends_none_of_its_keys_to_an_address_of_the_manifest(asked, address, reason):
+    [failure, missing] = make_host_notifier([address, "$ALERTS", "$GONE"], Redaction()).send("", "")
+    assert "address 1 of `notify:`" in failure
+    assert reason in failure
+    assert "$GONE is not set" in missing
+    assert asked == ["", "json://value-of-ALERTS", ""]
+
+
+def test_a_host_resolves_no_key_in_a_definition_from_another_client(asked):
+    """Only the client has checked the manifest that the engine stores."""
+    manifest = "version: 1\nagents: {trades: {harness: claude-code}}\nnotify: [%s]\n"
+    definition = AgentDefinition(
+        manifest=manifest % "'json://attacker.example/$ANTHROPIC_API_KEY'",
+        pool="p",
+        heartbeat_seconds=5,
+        notifies=True,
+    )
+    order = HostOrder("shops/trades", "trades", 1)
+    [failure] = activities._send_notification(definition, order, "auth", "words", "tower")
+    assert "may contain only variables" in failure
+    run = SimpleNamespace(
+        registered=SimpleNamespace(agent=definition),
+        definition=SimpleNamespace(pipeline="ship", run=1),
+    )
+    pipeline_activities._notify(run, "failed", "words")
+    scheduled = SimpleNamespace(
+        name="trades",
+        make_rules=lambda: SimpleNamespace(times=SimpleNamespace(zone=UTC)),
+    )
+    outcome = ScheduleOutcome(kind="skipped", first=NOW, last=NOW, at=NOW)
+    ScheduleActivities(None, Path(), "tower", None)._notify(scheduled, definition, [outcome])
+    assert asked == ["", "", ""]

@@ -56,7 +56,7 @@ from rekindle.policy.settings.runtime_settings import (
     FLEET_WORD_SECONDS,
     STOP_SECONDS,
 )
-from rekindle.system.notifications import Notifier
+from rekindle.wiring.credential_setup import make_host_notifier
 
 
 class Activities:
@@ -342,4 +342,6 @@ def _send_notification(
     # Definitions from older versions do not name a project, so use the fleet's namespace instead.
     project = definition.project or order.workflow.rpartition("/")[0]
     notice = make_notice(order.agent, parse_notification(what), words, project=project, host=host)
-    return Notifier(parsed.notify, redaction).send(notice.title, notice.body, notice.severity)
+    return make_host_notifier(parsed.notify, redaction).send(
+        notice.title, notice.body, notice.severity
+    )

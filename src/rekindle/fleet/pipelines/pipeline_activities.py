@@ -43,7 +43,7 @@ from rekindle.policy.sandbox.profile import SandboxFloor
 from rekindle.policy.settings.runtime_settings import FLEET_BEAT_SHARE, find_cycle_limit
 from rekindle.policy.supervision import run_moves
 from rekindle.system import clock
-from rekindle.system.notifications import Notifier
+from rekindle.wiring.credential_setup import make_host_notifier
 from rekindle.wiring.pipelines.person_merge import PersonMerges
 from rekindle.wiring.pipelines.run_refs import make_result_branch, merge_parts, name_merge
 from rekindle.wiring.pipelines.worker_tasks import WorkerTasks
@@ -288,7 +288,7 @@ def _notify(run: HostRun, title: str, words: str, severity: Severity = "warning"
     if not shared.notifies:
         return
     name = f"{run.definition.pipeline} {run.definition.run}"
-    notifier = Notifier(manifest.parse(shared.manifest).notify, _make_redaction(run))
+    notifier = make_host_notifier(manifest.parse(shared.manifest).notify, _make_redaction(run))
     body = f"{words}\n→ rekindle pipeline status {name}\nproject {shared.project}"
     failures = notifier.send(f"{name}: {title}", body, severity)
     if failures:

@@ -35,7 +35,7 @@ from rekindle.policy.settings.runtime_settings import find_cycle_limit
 from rekindle.policy.supervision import run_moves
 from rekindle.system import clock
 from rekindle.system.git.remote_repository import RemoteRepository
-from rekindle.system.notifications import Notifier
+from rekindle.wiring.credential_setup import make_host_notifier
 
 
 class ScheduleActivities:
@@ -130,7 +130,7 @@ class ScheduleActivities:
         outcomes: Sequence[ScheduleOutcome],
     ) -> None:
         parsed = manifest.parse(definition.manifest)
-        notifier = Notifier(parsed.notify, Redaction(tuple(parsed.redact.allow)))
+        notifier = make_host_notifier(parsed.notify, Redaction(tuple(parsed.redact.allow)))
         zone = order.make_rules().times.zone
         for outcome in outcomes:
             words = f"{render_outcome(outcome, zone)}\n→ rekindle schedules"
