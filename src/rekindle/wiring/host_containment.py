@@ -6,7 +6,7 @@ from collections.abc import Iterable
 import msgspec
 
 from rekindle.documents.manifest_sandbox import CONTAINER
-from rekindle.errors import SandboxError
+from rekindle.errors import SandboxError, UsageError
 from rekindle.policy.sandbox.host_floor import make_host_floor
 from rekindle.policy.sandbox.obstacle import OFF_HINT
 from rekindle.policy.sandbox.profile import SandboxFloor
@@ -31,8 +31,15 @@ def find_host_floor(
 
     Raises:
         SandboxError: This host cannot create the sandbox, or cannot set its limits.
+        UsageError: There is a limit, but no sandbox.
     """
     if kind == "off":
+        limits = {"--memory": memory, "--processes": processes, "--cpu": cpu}
+        if found := [option for option, limit in limits.items() if limit is not None]:
+            raise UsageError(
+                f"`{found[0]}` has no effect with `--sandbox off`",
+                hint=f"leave out one of them; an agent's own `sandbox:` can have {found[0][2:]}",
+            )
         return None
     is_container = kind == CONTAINER
     find = container_runtime.find_container_obstacle if is_container else probe.find_obstacle

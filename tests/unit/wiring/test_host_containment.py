@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from rekindle.errors import SandboxError
+from rekindle.errors import SandboxError, UsageError
 from rekindle.policy.sandbox.obstacle import HostFacts, explain_obstacle
 from rekindle.policy.sandbox.profile import SandboxFloor
 from rekindle.system import host
@@ -24,6 +24,13 @@ def _host(monkeypatch):
 def test_a_host_limits_its_agents():
     assert find_host_floor("on", 2) == SandboxFloor(4 << 30, 1024)
     assert find_host_floor("off", 2) is None
+
+
+@pytest.mark.parametrize("limit", [{"memory": 1 << 30}, {"processes": 5}, {"cpu": 1.5}])
+def test_a_limit_without_a_sandbox_is_refused(limit):
+    with pytest.raises(UsageError, match="has no effect with `--sandbox off`") as caught:
+        find_host_floor("off", 2, **limit)
+    assert f"--{next(iter(limit))}" in str(caught.value)
 
 
 def test_a_host_hides_the_keys_of_its_worker(tmp_path):

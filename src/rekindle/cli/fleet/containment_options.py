@@ -50,9 +50,7 @@ _OPTIONS = (
     click.option(
         "--processes",
         type=Number(1),
-        default=HOST_PROCESSES,
-        show_default=True,
-        help="Maximum number of processes for each agent.",
+        help=f"Maximum number of processes for each agent. Default: {HOST_PROCESSES}.",
     ),
     click.option(
         "--cpu",

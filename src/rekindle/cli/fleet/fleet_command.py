@@ -192,7 +192,7 @@ def worker(
     drain_for: Duration | None,
     sandbox: str,
     memory: int | None,
-    processes: int,
+    processes: int | None,
     cpu: float | None,
     credentials: str | None,
     trust: bool,
