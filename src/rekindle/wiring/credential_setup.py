@@ -1,5 +1,6 @@
 """Check a host's credential helper, and keep the host's own credentials from its agents."""
 
+import os
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -75,7 +76,7 @@ def refuse_host_reference(project: Project, name: str, variable: str) -> None:
     credential helper.
 
     Raises:
-        ManifestError: The variable is named like a credential.
+        ManifestError: The variable is named like a credential, or is a URL with a password.
     """
     host = project.credentials
     if host is None or not variable:
@@ -86,7 +87,7 @@ def refuse_host_reference(project: Project, name: str, variable: str) -> None:
             line=project.marked.line(("agents", name, "env")),
             hint="remove it from `env:`",
         )
-    if not host.program or not environment.is_credential(variable):
+    if not host.program or not environment.is_credential(variable, os.environ.get(variable, "")):
         return
     raise ManifestError(
         f"agent {name}: `env:` names ${variable}, which this host does not pass on",

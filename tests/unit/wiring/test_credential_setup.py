@@ -78,6 +78,16 @@ def test_with_a_helper_the_manifest_cannot_name_a_credential_of_the_host(make, v
     assert make(HostCredentials("/bin/helper"), "{MINE: $ANTHROPIC_MODEL, OWN: sk-own}")
 
 
+def test_with_a_helper_the_manifest_cannot_name_an_address_with_a_password(make, monkeypatch):
+    monkeypatch.setenv("DATABASE_URL", "postgres://ann:secret@db.example.org/shop")
+    monkeypatch.setenv("DOCS_URL", "https://docs.example.org:8080/@ann")
+    env = "{MINE: $DATABASE_URL}"
+    assert make(HostCredentials(), env)
+    with pytest.raises(ManifestError, match="names \\$DATABASE_URL, which this host does not pass"):
+        make(HostCredentials("/bin/helper"), env)
+    assert make(HostCredentials("/bin/helper"), "{MINE: $DOCS_URL}")
+
+
 def test_a_helper_is_an_executable_outside_the_agents_folder(tmp_path):
     (program := tmp_path / "helper").write_text("#!/bin/sh\n")
     with pytest.raises(CredentialsError, match="is not an executable program"):

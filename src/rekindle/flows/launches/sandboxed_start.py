@@ -77,11 +77,14 @@ def start_program(
     containment = containments.find_containment(is_container=sandbox.profile.is_container)
     with ExitStack() as resources:
         proxy = None
-        if hosts or setup:
+        if hosts or setup or sandbox.profile.is_on_host:
+            # The address of a host's own proxy often contains a password.
             environment = allowed_hosts.adapt_environment(environment)
             if access is not None:
-                hosts = tuple(host for host in hosts if host not in access.keyed)
                 environment |= access.environment
+        if hosts or setup:
+            if access is not None:
+                hosts = tuple(host for host in hosts if host not in access.keyed)
             proxy = EgressProxy(Path(sandbox.paths.scratch), hosts, setup)
             resources.callback(proxy.close)
         command = _enclose(

@@ -83,9 +83,13 @@ def drop_login_variables(variables: Mapping[str, str], switches: Collection[str]
     }
 
 
-def is_credential(name: str) -> bool:
-    """Return whether a variable is named like a credential, also one for git."""
-    return bool(_CREDENTIAL.search(name)) or _is_for_git(name)
+def is_credential(name: str, value: str = "") -> bool:
+    """Return whether a variable is named like a credential, or is a URL with a password.
+
+    Credentials for git count too.
+    """
+    is_named = bool(_CREDENTIAL.search(name)) or _is_for_git(name)
+    return is_named or bool(_URL_PASSWORD.search(value))
 
 
 def is_for_host(name: str) -> bool:

@@ -32,8 +32,9 @@ class Host:
     def __init__(self):
         self.happened, self.fails = [], False
 
-    def start(self, argv, **_):
+    def start(self, argv, *, environment, **_):
         self.happened.append(("start", *argv))
+        self.environment = environment
         if self.fails:
             raise OSError("cannot start")
         return Child()
@@ -75,18 +76,15 @@ def host(monkeypatch):
     return host
 
 
-def start(host, monkeypatch, *controllers, network=(), access=None):
+def start(host, monkeypatch, *controllers, profile=PROFILE, access=None, **more):
     monkeypatch.setattr(limit_group, "list_controllers", lambda: frozenset(controllers))
     agent = SimpleNamespace(
-        sandbox=AgentSandbox(
-            msgspec.structs.replace(PROFILE, network=network),
-            SimpleNamespace(marks="/marks", scratch="/scratch"),
-        ),
+        sandbox=AgentSandbox(profile, SimpleNamespace(marks="/marks", scratch="/scratch")),
         harness=SimpleNamespace(SANDBOX=SandboxNeeds()),
         folder="/work",
         program=(),
     )
-    environment = {"REKINDLE_LAUNCH": "m1"}
+    environment = {"REKINDLE_LAUNCH": "m1", **more}
     return sandboxed_start.start_program(
         host, agent, ["cli"], prompt="", environment=environment, access=access
     )
@@ -128,7 +126,8 @@ def test_a_host_with_a_key_is_reached_only_through_the_gateway(host, monkeypatch
 
     monkeypatch.setattr(sandboxed_start, "EgressProxy", Proxy)
     access = LaunchAccess(keyed=("api.example.org:443",), setup=b"{}", reaches_model=False)
-    start(host, monkeypatch, network=("api.example.org", "files.example.org"), access=access)
+    profile = msgspec.structs.replace(PROFILE, network=("api.example.org", "files.example.org"))
+    start(host, monkeypatch, profile=profile, access=access)
     assert set(given) == {"api.example.org:80", "files.example.org:443", "files.example.org:80"}
 
 
@@ -177,3 +176,13 @@ def test_on_a_host_no_program_is_shown_that_its_agent_could_replace_with_a_link(
 def test_without_a_host_a_program_may_be_a_link(tmp_path, monkeypatch):
     programs = [tmp_path / "hosts/own/tools/cli"]
     assert enclose(tmp_path, monkeypatch, programs, is_on_host=False) == {str(programs[0])}
+
+
+@pytest.mark.parametrize("is_on_host", [True, False])
+def test_an_agent_on_a_host_does_not_see_the_host_s_proxy(host, monkeypatch, is_on_host):
+    """Its address often contains a password."""
+    profile = msgspec.structs.replace(PROFILE, is_on_host=is_on_host)
+    address = "http://ann:secret@proxy:8080"
+    proxies = {"HTTPS_PROXY": address, "http_proxy": address, "ALL_PROXY": address}
+    start(host, monkeypatch, profile=profile, **proxies)
+    assert (address in host.environment.values()) is not is_on_host
