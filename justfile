@@ -8,6 +8,10 @@ price_tools := ".venv/bin/uv run -q --isolated --no-project --with genai-prices 
 # Without bytecode, each command that a test starts would compile all of its modules.
 export PYTHONDONTWRITEBYTECODE := ""
 
+# Play cells of the survival benchmark that have no result yet: `just survival [TOOL] [FAULT]`.
+survival *args:
+    PYTHONPATH=tests {{python}} -m survival {{args}}
+
 # List the recipes.
 default:
     @just --list

@@ -37,12 +37,12 @@ def processes() -> list[dict[str, object]]:
         if not entry.name.isdecimal() or int(entry.name) == os.getpid():
             continue
         try:
-            state = (entry / "stat").read_text().rpartition(")")[2].split()[0]
+            state, parent = (entry / "stat").read_text().rpartition(")")[2].split()[:2]
             argv = (entry / "cmdline").read_bytes().decode(errors="replace").split("\0")[:-1]
         except OSError:
             continue
         if state not in {"Z", "X"}:
-            found.append({"pid": int(entry.name), "argv": argv})
+            found.append({"pid": int(entry.name), "argv": argv, "parent": int(parent)})
     return found
 
 

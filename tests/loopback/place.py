@@ -83,6 +83,10 @@ class Place:
         """Return the same by the pids that they have in here."""
         return {one["pid"]: one["argv"] for one in self._ask(do="list")["processes"]}
 
+    def parents(self) -> dict[int, int]:
+        """Return the parent of each of them; that of an orphan is the first process in here."""
+        return {one["pid"]: one["parent"] for one in self._ask(do="list")["processes"]}
+
     def wait_for(self, found: Callable[[], Any], timeout: float = 120) -> Any:
         """Wait until `found` returns something, and return it."""
         deadline = time.monotonic() + timeout
