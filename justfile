@@ -8,10 +8,6 @@ price_tools := ".venv/bin/uv run -q --isolated --no-project --with genai-prices 
 # Without bytecode, each command that a test starts would compile all of its modules.
 export PYTHONDONTWRITEBYTECODE := ""
 
-# Play cells of the survival benchmark that have no result yet: `just survival [TOOL] [FAULT]`.
-survival *args:
-    PYTHONPATH=tests {{python}} -m survival {{args}}
-
 # List the recipes.
 default:
     @just --list
@@ -31,6 +27,10 @@ pythons *args:
 # Run all tests but the sweeps and the timings.
 test *args:
     {{python}} -m pytest -n 2 -m "not torture and not bench" {{args}}
+
+# Play cells of the survival benchmark that have no result yet: `just survival [TOOL] [FAULT]`.
+survival *args:
+    PYTHONPATH=tests {{python}} -m survival {{args}}
 
 # Play the recorded launches again, and store the results: `just record [CLI] [CASE...]`.
 record *names:

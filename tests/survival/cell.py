@@ -26,9 +26,7 @@ from survival.refusals import REFUSALS
 
 REQUESTS: Final = 6 * (task.TOTAL + 2)
 """Main requests after which a cell ends: six times those of the ideal run."""
-WALL_SECONDS: Final = 600.0
-PATIENCE_SECONDS: Final = 120.0
-"""Seconds without a request, after which a person looks at a tool that is still running."""
+WALL_SECONDS: Final = 1800.0
 QUIET_SECONDS: Final = 5.0
 """Seconds without a request and without a CLI, after which a finished cell is over."""
 WATCHED_SECONDS: Final = 25.0
@@ -150,7 +148,7 @@ class Cell:
             return "the work is done"
         if self.contender.service(self._host):  # it may start something
             is_idle = is_idle and quiet > WATCHED_SECONDS
-        if is_idle or quiet > PATIENCE_SECONDS:
+        if is_idle or quiet > self._fault.patience:
             return self._intervene("it is not running" if is_idle else "nothing happens")
         return None
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from loopback.log import Part
-from loopback.script import Step, Usage
+from loopback.script import Hang, Step, Usage
 from survival import player, task
 from survival.player import Move, Say, View, Write
 from survival.refusals import Refusals
@@ -48,7 +48,6 @@ class Host(Protocol):
     def reboot(self) -> None: ...
     def stop_as_operator(self) -> None: ...
     def truncate_state(self) -> list[str]: ...
-    def freeze(self, pids: Sequence[int]) -> None: ...
     def fill_disk(self) -> int: ...
     def free_disk(self) -> None: ...
 
@@ -61,6 +60,8 @@ class Fault:
     """Items that the operator's check wants."""
     must_stop = False
     """Whether the work must stay unfinished, because the operator stopped it."""
+    patience = 120.0
+    """Seconds without a request after which a person looks at a tool that is still running."""
     needs_person = False
     """Whether a person has to act in any case; this is not counted as an intervention."""
 
@@ -276,6 +277,7 @@ class LoginExpired(Refused):
     """Every request is refused until a person logs in, once nothing more is asked."""
 
     title = "an expired login, which is later repaired"
+    patience = 30.0
     needs_person = True
     MOST = 30
     """Refusals after which the person notices."""
@@ -394,13 +396,17 @@ class DiskFull(InToolCall):
         return bool(free)
 
 
-class Hung(InToolCall):
-    title = "the CLI hangs, and its process stays alive"
+class Hung(Fault):
+    """One request is never answered, as on a connection that a router has forgotten."""
 
-    def strike(self, host: Host) -> str:
-        pids = host.clis()
-        host.freeze(pids)
-        return f"froze {len(pids)} process of the CLI in item call {CALL}"
+    title = "the CLI hangs, and its process stays alive"
+    patience = 1500.0
+
+    def refuse(self, asked: Asked) -> Step | None:
+        if asked.number != REQUEST:
+            return None
+        self.happened(f"request {REQUEST} was never answered")
+        return Hang()
 
 
 FAULTS: Final[Mapping[str, type[Fault]]] = {

@@ -31,7 +31,6 @@ class Host:
         self._service: list[str] = []
         self._running: Started | None = None
         self._service_ended = 0.0
-        self.frozen: list[int] = []
         self.place = self._boot()
 
     def _boot(self) -> Place:
@@ -111,12 +110,6 @@ class Host:
                 with contextlib.suppress(AssertionError):  # it may have exited by itself
                     self.place.signal(pid, number)
         self.place.wait_for(lambda: not set(pids) & set(self.living()))
-
-    def freeze(self, pids: Sequence[int]) -> None:
-        """Stop them without an exit, so that they are alive and do nothing."""
-        self.frozen = list(pids)
-        for pid in pids:
-            self.place.signal(pid, signal.SIGSTOP)
 
     def reboot(self) -> None:
         """Kill every process, and start only what the service manager starts."""
