@@ -81,13 +81,13 @@ class Cell:
     def run(self) -> Result:
         """Play the cell to its end, and return its measures."""
         self.folder.mkdir(parents=True)
-        signals = self.folder / "signals"
-        signals.mkdir()
         about = self.contender.about
+        disk = self.folder / "disk"
+        # In the project, because a sandbox may forbid the model's calls to write elsewhere.
+        signals = disk / "project/.benchmark"
         self._fault = faults.make(self._fault_name, signals, REFUSALS[about.cli])
         self._fault.word = about.word
         with contextlib.ExitStack() as stack:
-            disk = self.folder / "disk"
             stack.enter_context(small_disk(disk))
             network = stack.enter_context(Namespace())
             dialect = Anthropic() if about.cli == "claude-code" else OpenAI()
@@ -108,6 +108,8 @@ class Cell:
     def _play(self) -> None:
         host = self._host
         task.prepare(host.project, self._fault.total)
+        self._fault.signals.mkdir()
+        (host.project / ".gitignore").write_text(".benchmark/\n")
         self.contender.prepare(host)
         service = self.contender.service(host)
         began = self._began = time.monotonic()
