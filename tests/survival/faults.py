@@ -48,6 +48,7 @@ class Host(Protocol):
     def reboot(self) -> None: ...
     def stop_as_operator(self) -> None: ...
     def truncate_state(self) -> list[str]: ...
+    def hang(self, pid: int) -> int: ...
     def fill_disk(self) -> int: ...
     def free_disk(self) -> None: ...
 
@@ -397,16 +398,31 @@ class DiskFull(InToolCall):
 
 
 class Hung(Fault):
-    """One request is never answered, as on a connection that a router has forgotten."""
+    """Every thread of the CLI stops for good while it waits for an answer."""
 
     title = "the CLI hangs, and its process stays alive"
-    patience = 1500.0
+    patience = 900.0
+
+    def __init__(self, signals: Path, refusals: Refusals) -> None:
+        super().__init__(signals, refusals)
+        self._answer: Hang | None = None
 
     def refuse(self, asked: Asked) -> Step | None:
         if asked.number != REQUEST:
             return None
-        self.happened(f"request {REQUEST} was never answered")
-        return Hang()
+        self._answer = Hang()  # until it hangs, and then nothing reads it
+        return self._answer
+
+    def is_due(self) -> bool:
+        return self._answer is not None and not self.evidence
+
+    def apply(self, host: Host) -> None:
+        pids = host.clis()
+        assert pids, "no CLI waits for the answer"
+        threads = sum(host.hang(pid) for pid in pids)
+        self.happened(f"{threads} threads of the CLI hang in request {REQUEST}")
+        assert self._answer is not None
+        self._answer.release.set()
 
 
 FAULTS: Final[Mapping[str, type[Fault]]] = {

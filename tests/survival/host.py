@@ -11,6 +11,7 @@ from typing import Final
 
 from loopback.namespace import Namespace
 from loopback.place import Place, Started
+from survival import stuck
 
 CLI_NAMES: Final = {"claude": "claude-code", "codex": "codex"}
 """Names of the CLIs' programs."""
@@ -110,6 +111,10 @@ class Host:
                 with contextlib.suppress(AssertionError):  # it may have exited by itself
                     self.place.signal(pid, number)
         self.place.wait_for(lambda: not set(pids) & set(self.living()))
+
+    def hang(self, pid: int) -> int:
+        """Make a process hang; return the number of its threads."""
+        return stuck.hang(self.place, pid)
 
     def reboot(self) -> None:
         """Kill every process, and start only what the service manager starts."""
