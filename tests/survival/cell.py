@@ -20,7 +20,7 @@ from loopback.openai import OpenAI
 from survival import faults, task
 from survival.contender import Contender
 from survival.director import Director
-from survival.faults import Fault
+from survival.fault import Fault
 from survival.host import Host, small_disk
 from survival.refusals import REFUSALS
 
@@ -65,6 +65,8 @@ class Result:
     messages: str = ""
     timeline: list[tuple[float, int]] = field(default_factory=list)
     """Seconds, and lines in the ledger."""
+    strikes: list[tuple[float, str]] = field(default_factory=list)
+    """Seconds, and the fault that happened then."""
 
 
 class Cell:
@@ -108,7 +110,7 @@ class Cell:
     def _play(self) -> None:
         host = self._host
         task.prepare(host.project, self._fault.total)
-        self._fault.signals.mkdir()
+        self._fault.prepare()
         (host.project / ".gitignore").write_text(".benchmark/\n")
         self.contender.prepare(host)
         service = self.contender.service(host)
@@ -159,6 +161,8 @@ class Cell:
         return bool(set(self._host.living()) - {self._host.service_pid})
 
     def _intervene(self, why: str) -> str | None:
+        if not self._fault.has_person:
+            return why
         if self._fault.is_idle(self._host):
             self._director.last = time.monotonic()
             return None
@@ -173,7 +177,7 @@ class Cell:
         result, director = self.result, self._director
         if self._stopped_at is not None:
             result.after_stop = director.requests - self._stopped_at
-        result.messages = self.contender.messages(self._host)[-20_000:]
+        result.messages = self.contender.messages(self._host)[-4_000:]
         self.contender.shut_down(self._host)
         self._host.stop_service()
         result.left = [" ".join(argv)[:200] for argv in self._host.living().values()]
@@ -183,6 +187,7 @@ class Cell:
         result.calls = director.calls
         result.tokens, result.fresh_tokens = director.meter.total, director.meter.input
         result.evidence = self._fault.evidence
+        result.strikes = [(round(at - self._began, 2), what) for at, what in self._fault.strikes]
 
     def _keep(self, disk: Path) -> None:
         """Keep the project and the home for inspection; the disk is in memory."""

@@ -11,7 +11,7 @@ from loopback.log import MAIN, Part, Request
 from loopback.script import Answer, Fail, Step, Text
 from loopback.wire import Reply
 from survival import player
-from survival.faults import Asked, Fault
+from survival.fault import Asked, Fault
 from survival.player import Meter, Say, Write
 
 _SUMMARY = "Items are written one after the other. List the folder to see which of them are done."

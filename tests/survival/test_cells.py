@@ -28,7 +28,7 @@ def test_rekindle_does_every_item_once(play, fault):
 
 def test_a_loop_continues_after_a_false_end(play):
     found = play("plain-loop", "codex", "false-done")
-    assert found.evidence == "the model reported the end after ten items"
+    assert found.evidence == "the model reported the end after 10 items"
     assert (found.done, found.lost, found.twice, found.interventions) == (20, 0, 0, [])
 
 

@@ -66,7 +66,9 @@ class Rekindle:
         return [folder / "state.json"]
 
     def messages(self, host: Host) -> str:
-        return self._run(host, "logs", AGENT) + self._run(host, "status", AGENT)
+        lines = self._run(host, "logs", "--last", "0", AGENT).splitlines(keepends=True)
+        told = "".join(line for line in lines if "  · " not in line)  # without its tool calls
+        return told + self._run(host, "status", AGENT)
 
 
 contender = Rekindle
