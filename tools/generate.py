@@ -15,6 +15,8 @@ import output_page
 import plugin_files
 import price_page
 import scale
+import survival_chart
+import survival_page
 from msgspec.structs import replace
 
 from rekindle import plugins
@@ -267,6 +269,8 @@ PAGES = {
     "questions.md": asking.page,
     "prices.md": price_page.render_page,
     "../explanation/scale.md": scale.page,
+    "../explanation/survival.md": survival_page.page,
+    "../images/survival.svg": survival_chart.draw,
 }
 
 

@@ -5,7 +5,6 @@ import json
 import os
 import subprocess
 import time
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -18,7 +17,7 @@ from loopback.model import Model
 from loopback.namespace import Namespace
 from loopback.openai import OpenAI
 from survival import faults, task
-from survival.contender import Contender
+from survival.contender import About, Contender
 from survival.director import Director
 from survival.fault import Fault
 from survival.host import Host, small_disk
@@ -44,6 +43,7 @@ class Result:
     cli: str
     fault: str
     version: str
+    cli_version: str = ""
     evidence: str = ""
     done: int = 0
     lost: int = 0
@@ -73,7 +73,7 @@ class Cell:
     def __init__(self, contender: Contender, fault: str, folder: Path) -> None:
         about = contender.about
         self.contender, self.folder = contender, folder
-        self.result = Result(about.name, about.cli, fault, about.version)
+        self.result = Result(about.name, about.cli, fault, *versions(about))
         self._fault_name = fault
         self._fault: Fault
         self._director: Director
@@ -93,9 +93,8 @@ class Cell:
             stack.enter_context(small_disk(disk))
             network = stack.enter_context(Namespace())
             dialect = Anthropic() if about.cli == "claude-code" else OpenAI()
-            self._director = Director(
-                dialect, self._fault, word=about.word, log=self.folder / "requests.jsonl"
-            )
+            log = self.folder / "requests.jsonl"
+            self._director = Director(dialect, self._fault, self.contender, log=log)
             model = stack.enter_context(Model(self._director, network.listener))
             self._host = _make_host(about.cli, model, network, disk, self.folder)
             stack.callback(self._close)
@@ -158,7 +157,7 @@ class Cell:
 
     def _busy(self) -> bool:
         """Return whether anything runs that could continue the work."""
-        return bool(set(self._host.living()) - {self._host.service_pid})
+        return bool(self._host.clis()) or self.contender.is_running(self._host)
 
     def _intervene(self, why: str) -> str | None:
         if not self._fault.has_person:
@@ -236,7 +235,16 @@ def _make_host(cli: str, model: Model, network: Namespace, disk: Path, folder: P
     return Host(folder, network, project, environment)
 
 
-def cells(folder: Path) -> Iterator[Result]:
-    """Return the stored results below a folder."""
-    for path in sorted(folder.glob("*/*/*/result.json")):
-        yield Result(**json.loads(path.read_text()))
+def versions(about: About) -> tuple[str, str]:
+    """Return the versions of the tool and of its CLI."""
+    package = install.CLAUDE if about.cli == "claude-code" else install.CODEX
+    return about.version, package.version
+
+
+def has_result(folder: Path, about: About) -> bool:
+    """Return whether a folder has a result of the same versions."""
+    path = folder / "result.json"
+    if not path.exists():
+        return False
+    stored = json.loads(path.read_text())
+    return (stored["version"], stored["cli_version"]) == versions(about)

@@ -11,6 +11,7 @@ from loopback.log import MAIN, Part, Request
 from loopback.script import Answer, Fail, Step, Text
 from loopback.wire import Reply
 from survival import player
+from survival.contender import Contender
 from survival.fault import Asked, Fault
 from survival.player import Meter, Say, Write
 
@@ -20,8 +21,8 @@ _SUMMARY = "Items are written one after the other. List the folder to see which 
 class Director:
     """A dialect whose main requests the player answers, in every program that sends them."""
 
-    def __init__(self, dialect: Any, fault: Fault, *, word: str, log: Path) -> None:
-        self._dialect, self._fault, self._word = dialect, fault, word
+    def __init__(self, dialect: Any, fault: Fault, contender: Contender, *, log: Path) -> None:
+        self._dialect, self._fault, self._contender = dialect, fault, contender
         self._log = log
         self.meter = Meter()
         self.requests = self.calls = self.side = 0
@@ -63,10 +64,10 @@ class Director:
     # The player
 
     def _side(self, kind: str, body: Any) -> Step | None:
-        if kind == "toolless":
-            step: Step | None = Text(_SUMMARY)
-        else:
-            step = self._dialect.unscripted(kind, body)
+        step = self._contender.answer_side(kind, body, list(self.parts(body)))
+        if step is None:
+            is_toolless = kind == "toolless"
+            step = Text(_SUMMARY) if is_toolless else self._dialect.unscripted(kind, body)
         if step is not None:
             self.side += 1
             refused = self._fault.refuse_side(kind)
@@ -82,13 +83,14 @@ class Director:
     def _main(self, body: Any) -> Step:
         self.requests += 1
         parts = list(self.parts(body))
-        view = player.look(parts)
+        about = self._contender.about
+        view = player.look(parts, about.finish)
         asked = Asked(self.requests, self.calls, view, parts)
         refused = self._fault.refuse(asked)
         if refused is not None:
             self._note(MAIN, f"refused: {_words(refused)}")
             return refused
-        move = self._fault.steer(asked, player.decide(view, self._fault.total, self._word))
+        move = self._fault.steer(asked, player.decide(view, self._fault.total, about.word))
         line = "" if isinstance(move, Say) else player.command(move)
         if isinstance(move, Write):
             self.calls += 1

@@ -97,11 +97,6 @@ class Host:
             with contextlib.suppress(TimeoutError):
                 service.wait(15)
 
-    @property
-    def service_pid(self) -> int:
-        """Return the process of the service, or 0."""
-        return self._running.pid if self._running else 0
-
     # Faults
 
     def kill(self, pids: Sequence[int]) -> None:

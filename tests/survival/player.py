@@ -19,6 +19,8 @@ from survival import task
 _RELAY: Final = re.compile(r"write the relay for the next one to this file, then stop:\n(\S+)")
 _DONE: Final = re.compile(r"^done (\d\d)$", re.MULTILINE)
 _WRITTEN: Final = re.compile(r"^written (\d\d)$", re.MULTILINE)
+DONE: Final = "DONE"
+"""The directive that ends the work."""
 _SENTENCE: Final = "All twenty items are written, and the check passes."
 _CHARACTERS: Final = 4
 """Characters of a token, on average."""
@@ -45,13 +47,20 @@ class Relay:
 
 
 @dataclass(frozen=True, slots=True)
+class Finish:
+    """Report the end to the tool by a shell command, as the prompt asks."""
+
+    line: str
+
+
+@dataclass(frozen=True, slots=True)
 class Say:
     """End the turn with a text."""
 
     text: str
 
 
-Move = Look | Write | Relay | Say
+Move = Look | Write | Relay | Finish | Say
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,16 +71,18 @@ class View:
     """Items that are done; None if this is not known since the last prompt or error."""
     relay: str
     """The file to which the prompt asks to write the relay, if any."""
+    finish: str
+    """The command by which the prompt asks to report the end, if any."""
     is_relayed: bool
-    """Whether the relay has been written since the last prompt."""
+    """Whether the relay or this command has been written or run since the last prompt."""
     calls: int
     """Tool results in the conversation."""
     errors: int
     """Failed item calls since the last prompt."""
 
 
-def look(parts: Iterable[Part]) -> View:
-    """Return what the conversation says."""
+def look(parts: Iterable[Part], finish: str = "") -> View:
+    """Return what the conversation says; `finish` is the command that reports the end."""
     commands: dict[str, str] = {}
     open_calls: set[str] = set()
     known: frozenset[int] | None = None
@@ -90,13 +101,17 @@ def look(parts: Iterable[Part]) -> View:
                 known = _listed(part)
             elif found := _WRITTEN.search(part.text) if not part.is_error else None:
                 known = known | {int(found[1])} if known is not None else None
-            elif relay and relay in command:
+            elif (relay and relay in command) or (finish and _is_call_of(command, finish)):
                 is_relayed = not part.is_error
             else:
                 known, errors = None, errors + 1
         elif part.role == "user":
             known, is_relayed, errors = None, False, 0
-    return View(None if open_calls else known, relay, is_relayed, calls, errors)
+    return View(None if open_calls else known, relay, finish, is_relayed, calls, errors)
+
+
+def _is_call_of(command: str, line: str) -> bool:
+    return json.dumps(line)[1:-1] in command
 
 
 def _listed(part: Part) -> frozenset[int] | None:
@@ -110,23 +125,27 @@ def decide(view: View, total: int = task.TOTAL, word: str = "") -> Move:
     if view.known is None:
         return Look()
     missing = sorted(set(range(1, total + 1)) - view.known)
-    return Write(missing[0]) if missing else report(view, "DONE", f"{_SENTENCE}\n{word}".strip())
+    return Write(missing[0]) if missing else report(view, DONE, f"{_SENTENCE}\n{word}".strip())
 
 
 def report(view: View, directive: str, text: str) -> Move:
     """Return the end of a session's work: the relay if it is missing, then the text."""
     if view.relay and not view.is_relayed:
         return Relay(view.relay, directive)
+    if view.finish and directive == DONE and not view.is_relayed:
+        return Finish(view.finish)
     return Say(text)
 
 
-def command(move: Look | Write | Relay) -> str:
+def command(move: Look | Write | Relay | Finish) -> str:
     """Return the shell command of a move."""
     match move:
         case Look():
             return task.list_command()
         case Write(item):
             return task.write_command(item)
+        case Finish(line):
+            return line
         case Relay(path, directive):
             text = f"## Current Phase\nWriting the items\n\n## Next Action\n{directive}\n"
             return f"printf %s {shlex.quote(text)} > {shlex.quote(path)}"

@@ -8,7 +8,7 @@ from typing import Final
 
 import rekindle
 from survival import task
-from survival.contender import About
+from survival.contender import About, Contender
 from survival.host import Host
 
 _PROGRAM: Final = (sys.executable, "-I", "-m", "rekindle")
@@ -22,8 +22,9 @@ rekindle up
 """
 
 
-class Rekindle:
+class Rekindle(Contender):
     def __init__(self, cli: str) -> None:
+        super().__init__()
         self.about = About(
             name="rekindle",
             cli=cli,
@@ -45,6 +46,9 @@ class Rekindle:
     def start(self, host: Host) -> None:
         said = self._run(host, "up")
         assert "started" in said, said
+
+    def is_running(self, host: Host) -> bool:
+        return any({"rekindle", "run"} <= set(argv) for argv in host.living().values())
 
     def service(self, host: Host) -> Sequence[str]:
         return [*_PROGRAM, "daemon"]
@@ -68,8 +72,8 @@ class Rekindle:
     def messages(self, host: Host) -> str:
         lines = self._run(host, "logs", "--last", "0", AGENT).splitlines(keepends=True)
         told = "".join(line for line in lines if "  · " not in line)  # without its tool calls
-        return told + self._run(host, "status", AGENT)
+        status = self._run(host, "status", AGENT).splitlines()
+        return told + "".join(line for line in status if line.startswith("  state:"))
 
 
 contender = Rekindle
-"""The class that `survival.contenders` finds."""

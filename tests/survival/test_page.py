@@ -1,0 +1,85 @@
+"""The page says what the runs of a cell measured, also if they disagree."""
+
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+
+sys.path.append(str(Path(__file__).parents[2] / "tools"))
+import survival_page
+from survival_figures import Cell, Run, read
+
+pytestmark = pytest.mark.pure
+
+GOOD = Run(
+    evidence="killed 1 process",
+    done=20,
+    lost=0,
+    twice=0,
+    requests=25,
+    tokens=1000,
+    after_stop=0,
+    ended="the work is done",
+    seconds=10,
+    resumed_after=2.0,
+    interventions=0,
+    left=0,
+    told="done",
+)
+
+
+def cell(*runs, fault="cli-killed"):
+    return Cell("tool", "codex", fault, list(runs))
+
+
+def changed(**more):
+    return msgspec.structs.replace(GOOD, **more)
+
+
+def test_a_cell_without_trouble_is_whole():
+    assert cell(GOOD, GOOD).troubles(20) == []
+    assert cell(GOOD, GOOD).is_whole(20)
+
+
+@pytest.mark.parametrize(
+    ("runs", "trouble"),
+    [
+        ([changed(done=11), GOOD], "11–20 of 20"),
+        ([changed(done=11), changed(done=11)], "11 of 20"),
+        ([changed(twice=1), changed(twice=3)], "1–3 done twice"),
+        ([changed(lost=2)], "2 lost"),
+        ([changed(interventions=1)], "1 × a person"),
+        ([changed(left=1), GOOD], "0–1 processes left"),
+    ],
+)
+def test_a_trouble_in_any_run_is_shown_with_its_range(runs, trouble):
+    found = cell(*runs)
+    assert found.troubles(20) == [trouble]
+    assert not found.is_whole(20)
+
+
+def test_work_that_continues_after_the_stop_is_shown():
+    stopped = changed(done=6)
+    assert cell(stopped, fault="operator-stop").is_whole(20)
+    on = cell(changed(done=20, after_stop=15), fault="operator-stop")
+    assert on.troubles(20) == ["15 requests after the stop"]
+
+
+def test_a_run_whose_fault_did_not_happen_does_not_count():
+    assert not cell(GOOD, changed(evidence="")).is_whole(20)
+    assert cell(changed(evidence=""), fault="none").is_whole(20)
+
+
+def test_a_cell_in_which_another_tool_did_better_is_in_the_first_paragraph():
+    stored = read()
+    bad = msgspec.structs.replace(GOOD, interventions=1)
+    cells = [
+        Cell("rekindle", "codex", "login", [bad]),
+        Cell("plain-loop", "codex", "login", [GOOD]),
+    ]
+    found = survival_page._find_better(msgspec.structs.replace(stored, cells=cells))
+    assert "plain-loop with Codex: an expired login" in " ".join(found.split())
+    cells = [msgspec.structs.replace(one, runs=[GOOD]) for one in cells]
+    found = survival_page._find_better(msgspec.structs.replace(stored, cells=cells))
+    assert "No tool did better" in " ".join(found.split())

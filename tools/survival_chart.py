@@ -1,0 +1,92 @@
+"""Draw the items done during the benchmark's night with six faults, one line per tool."""
+
+from html import escape
+
+from survival_figures import OURS, Run, Stored, read
+
+WIDTH, HEIGHT = 860, 420
+LEFT, RIGHT, TOP, BOTTOM = 50, 210, 30, 50
+COLORS = ("#1a7f37", "#c4222e", "#0757ba", "#8a5a00", "#8250df", "#0a7d86", "#b3407c", "#59636e")
+STYLE = """
+:root { --paper: #ffffff; --ink: #1f2328; --dim: #59636e; --line: #d1d9e0; }
+@media (prefers-color-scheme: dark) { :root { --paper: #0d1117; --ink: #e6edf3; --dim: #9198a1;
+  --line: #30363d; } }
+text { font: 12px system-ui, "DejaVu Sans", sans-serif; fill: var(--ink); }
+.dim { fill: var(--dim); } .grid { stroke: var(--line); } .paper { fill: var(--paper); }
+.run { fill: none; stroke-width: 2; } .codex { stroke-dasharray: 5 3; }
+"""
+
+
+def draw() -> str:
+    stored = read()
+    runs = _nights(stored)
+    seconds = max((run.seconds for _, _, run in runs), default=1)
+    right, bottom = WIDTH - RIGHT, HEIGHT - BOTTOM
+
+    def x(at: float) -> float:
+        return round(LEFT + (right - LEFT) * at / seconds, 1)
+
+    def y(items: float) -> float:
+        return round(bottom - (bottom - TOP) * min(items, stored.items) / stored.items, 1)
+
+    parts = [
+        f'<line class="grid" x1="{LEFT}" x2="{right}" y1="{y(items)}" y2="{y(items)}"/>'
+        f'<text class="dim" x="{LEFT - 8}" y="{y(items) + 4}" text-anchor="end">{items}</text>'
+        for items in range(0, stored.items + 1, 5)
+    ]
+    parts += [
+        f'<text class="dim" x="{x(at)}" y="{bottom + 18}" text-anchor="middle">{at} s</text>'
+        for at in range(0, seconds + 1, max(30, seconds // 6 // 30 * 30))
+    ]
+    for number, (name, cli, run) in enumerate(runs):
+        color = COLORS[number // 2 % len(COLORS)]
+        points = " ".join(_steps(run, x, y))
+        last = run.timeline[-1][1] if run.timeline else 0
+        parts.append(f'<polyline class="run {cli}" stroke="{color}" points="{points}"/>')
+        parts += [
+            f'<circle cx="{x(at)}" cy="{y(_items_at(run, at))}" r="3" fill="{color}">'
+            f"<title>{escape(what)}</title></circle>"
+            for at, what in run.strikes
+        ]
+        line = TOP + 10 + 20 * number
+        parts.append(
+            f'<line class="run {cli}" stroke="{color}" x1="{right + 15}" x2="{right + 40}"'
+            f' y1="{line}" y2="{line}"/><text x="{right + 46}" y="{line + 4}">'
+            f"{escape(name)}, {cli}: {min(last, stored.items)}</text>"
+        )
+    body = "\n".join(parts)
+    return f"""\
+<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" \
+height="{HEIGHT}" role="img" aria-labelledby="title">
+<title id="title">Items done during a night with six faults, one line per tool; each dot is a \
+fault.</title>
+<style>{STYLE}</style>
+<rect class="paper" width="{WIDTH}" height="{HEIGHT}"/>
+{body}
+<text class="dim" x="{LEFT}" y="{HEIGHT - 8}">Items done; each dot is a fault. The reset of the \
+usage limit comes at a full minute.</text>
+</svg>
+"""
+
+
+def _nights(stored: Stored) -> list[tuple[str, str, Run]]:
+    """Return the first run of each tool's night, ours first."""
+    found = [
+        (cell.contender, cell.cli, cell.runs[0])
+        for cell in sorted(stored.cells, key=lambda one: (one.contender != OURS, one.contender))
+        if cell.fault == "night"
+    ]
+    return [one for one in found if one[2].timeline]
+
+
+def _items_at(run: Run, at: float) -> int:
+    return max((items for since, items in run.timeline if since <= at), default=0)
+
+
+def _steps(run: Run, x, y) -> list[str]:  # noqa: ANN001 - two scales
+    """Return the points of a line that rises with each item, and ends with the run."""
+    points, before = [f"{x(0)},{y(0)}"], 0
+    for at, items in run.timeline:
+        points += [f"{x(at)},{y(before)}", f"{x(at)},{y(items)}"]
+        before = items
+    return [*points, f"{x(run.seconds)},{y(before)}"]
