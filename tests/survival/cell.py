@@ -247,4 +247,4 @@ def has_result(folder: Path, about: About) -> bool:
     if not path.exists():
         return False
     stored = json.loads(path.read_text())
-    return (stored["version"], stored["cli_version"]) == versions(about)
+    return (stored["version"], stored.get("cli_version")) == versions(about)

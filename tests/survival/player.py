@@ -21,7 +21,7 @@ _DONE: Final = re.compile(r"^done (\d\d)$", re.MULTILINE)
 _WRITTEN: Final = re.compile(r"^written (\d\d)$", re.MULTILINE)
 DONE: Final = "DONE"
 """The directive that ends the work."""
-_SENTENCE: Final = "All twenty items are written, and the check passes."
+SENTENCE: Final = "All twenty items are written, and the check passes."
 _CHARACTERS: Final = 4
 """Characters of a token, on average."""
 
@@ -125,7 +125,7 @@ def decide(view: View, total: int = task.TOTAL, word: str = "") -> Move:
     if view.known is None:
         return Look()
     missing = sorted(set(range(1, total + 1)) - view.known)
-    return Write(missing[0]) if missing else report(view, DONE, f"{_SENTENCE}\n{word}".strip())
+    return Write(missing[0]) if missing else report(view, DONE, f"{SENTENCE}\n{word}".strip())
 
 
 def report(view: View, directive: str, text: str) -> Move:
