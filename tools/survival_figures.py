@@ -55,6 +55,8 @@ class Cell(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             found += [f"{_range(after)} requests after the stop"] if any(after) else []
         elif any(run.done != wanted for run in self.runs):
             found.append(f"{_range([run.done for run in self.runs])} of {wanted}")
+        if any(run.ended == "it would not stop" for run in self.runs):
+            found.append("would not stop")
         for values, words in (
             ([run.lost for run in self.runs], "lost"),
             ([run.twice for run in self.runs], "done twice"),

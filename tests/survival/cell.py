@@ -24,7 +24,8 @@ from survival.host import Host, small_disk
 from survival.refusals import REFUSALS
 
 REQUESTS: Final = 6 * (task.TOTAL + 2)
-"""Main requests after which a cell ends: six times those of the ideal run."""
+"""Answered main requests after which a cell ends: six times those of the ideal run."""
+RAN_AWAY: Final = "it would not stop"
 WALL_SECONDS: Final = 1800.0
 QUIET_SECONDS: Final = 5.0
 """Seconds without a request and without a CLI, after which a finished cell is over."""
@@ -142,8 +143,8 @@ class Cell:
         quiet = time.monotonic() - self._director.last
         if self._stopped_at is not None:
             return "watched after the stop" if quiet > WATCHED_SECONDS else None
-        if self._director.requests >= REQUESTS:
-            return f"{REQUESTS} requests"
+        if self._director.answered >= REQUESTS:
+            return RAN_AWAY
         if time.monotonic() - self._began > WALL_SECONDS:
             return f"{WALL_SECONDS:g} s"
         is_idle = quiet > QUIET_SECONDS and not self._busy()
@@ -179,7 +180,8 @@ class Cell:
         result.messages = self.contender.messages(self._host)[-4_000:]
         self.contender.shut_down(self._host)
         self._host.stop_service()
-        result.left = [" ".join(argv)[:200] for argv in self._host.living().values()]
+        if result.ended != RAN_AWAY:
+            result.left = [" ".join(argv)[:200] for argv in self._host.living().values()]
         counted = task.count(self._host.project)
         result.done, result.lost, result.twice = counted.done, counted.lost, counted.twice
         result.requests, result.side_requests = director.requests, director.side

@@ -25,8 +25,8 @@ class Director:
         self._dialect, self._fault, self._contender = dialect, fault, contender
         self._log = log
         self.meter = Meter()
-        self.requests = self.calls = self.side = 0
-        """Main requests so far, item calls among their answers, and side requests."""
+        self.requests = self.answered = self.calls = self.side = 0
+        """Main requests, those of them that were not refused, their item calls, side requests."""
         self.last = time.monotonic()
         """Time of the last request to the model."""
         self._guard = threading.Lock()
@@ -90,6 +90,7 @@ class Director:
         if refused is not None:
             self._note(MAIN, f"refused: {_words(refused)}")
             return refused
+        self.answered += 1
         move = self._fault.steer(asked, player.decide(view, self._fault.total, about.word))
         line = "" if isinstance(move, Say) else player.command(move)
         if isinstance(move, Write):
