@@ -1,5 +1,6 @@
 """Draw the items done during the benchmark's night with six faults, one line per tool."""
 
+from collections.abc import Callable
 from html import escape
 
 from survival_figures import OURS, Run, Stored, read
@@ -7,6 +8,7 @@ from survival_figures import OURS, Run, Stored, read
 WIDTH, HEIGHT = 860, 420
 LEFT, RIGHT, TOP, BOTTOM = 50, 210, 30, 50
 COLORS = ("#1a7f37", "#c4222e", "#0757ba", "#8a5a00", "#8250df", "#0a7d86", "#b3407c", "#59636e")
+Scale = Callable[[float], float]
 STYLE = """
 :root { --paper: #ffffff; --ink: #1f2328; --dim: #59636e; --line: #d1d9e0; }
 @media (prefers-color-scheme: dark) { :root { --paper: #0d1117; --ink: #e6edf3; --dim: #9198a1;
@@ -40,7 +42,7 @@ def draw() -> str:
     ]
     for number, (name, cli, run) in enumerate(runs):
         color = COLORS[number // 2 % len(COLORS)]
-        points = " ".join(_steps(run, x, y))
+        points = " ".join(_steps(run, seconds, x, y))
         last = run.timeline[-1][1] if run.timeline else 0
         parts.append(f'<polyline class="run {cli}" stroke="{color}" points="{points}"/>')
         parts += [
@@ -83,10 +85,10 @@ def _items_at(run: Run, at: float) -> int:
     return max((items for since, items in run.timeline if since <= at), default=0)
 
 
-def _steps(run: Run, x, y) -> list[str]:  # noqa: ANN001 - two scales
-    """Return the points of a line that rises with each item, and ends with the run."""
+def _steps(run: Run, seconds: int, x: Scale, y: Scale) -> list[str]:
+    """Return the points of a line that rises with each item."""
     points, before = [f"{x(0)},{y(0)}"], 0
     for at, items in run.timeline:
         points += [f"{x(at)},{y(before)}", f"{x(at)},{y(items)}"]
         before = items
-    return [*points, f"{x(run.seconds)},{y(before)}"]
+    return [*points, f"{x(seconds)},{y(before)}"]

@@ -65,7 +65,7 @@ class Result:
     ended: str = ""
     messages: str = ""
     timeline: list[tuple[float, int]] = field(default_factory=list)
-    """Seconds, and lines in the ledger."""
+    """Seconds, and items in the ledger."""
     strikes: list[tuple[float, str]] = field(default_factory=list)
     """Seconds, and the fault that happened then."""
 
@@ -129,13 +129,12 @@ class Cell:
 
     def _look(self, now: float) -> None:
         """Note the progress."""
-        path = self._host.project / task.LEDGER
-        lines = path.read_bytes().count(b"\n") if path.exists() else 0
+        items = task.begun(self._host.project)
         timeline = self.result.timeline
-        if not timeline or timeline[-1][1] != lines:
-            timeline.append((round(now, 2), lines))
+        if not timeline or timeline[-1][1] != items:
+            timeline.append((round(now, 2), items))
             at = self._fault.at
-            if at and self.result.resumed_after is None and lines:
+            if at and self.result.resumed_after is None and items:
                 self.result.resumed_after = round(time.monotonic() - at, 1)
 
     def _end(self) -> str | None:
@@ -165,6 +164,8 @@ class Cell:
             return why
         if self._fault.is_idle(self._host):
             self._director.last = time.monotonic()
+            return None
+        if not self._fault.can_continue():
             return None
         if len(self.result.interventions) >= MOST_INTERVENTIONS:
             return "a person gives up"

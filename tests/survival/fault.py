@@ -115,6 +115,10 @@ class Fault:
     def apply(self, host: Host) -> None:
         """Act on the host."""
 
+    def can_continue(self) -> bool:
+        """Return whether a person who starts the tool again can expect that it works."""
+        return True
+
     def is_idle(self, host: Host) -> bool:
         """Do what a person does once the tool does nothing more; return whether it was done."""
         return False

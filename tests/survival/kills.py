@@ -62,8 +62,7 @@ class WrapperKilled(InToolCall):
     title = "the tool itself is killed in a tool call"
 
     def strike(self, host: Host) -> str:
-        pids = host.wrappers()
-        assert pids, "the tool has no process of its own"
+        pids = host.wrappers() or host.clis()  # some tools are a mode of the CLI itself
         host.kill(pids)
         return f"killed {len(pids)} processes of the tool in item call {self.call}"
 

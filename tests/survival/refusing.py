@@ -53,6 +53,9 @@ class UsageLimit(Refused):
     def is_over(self) -> bool:
         return bool(self.resets) and time.time() >= self.resets
 
+    def can_continue(self) -> bool:
+        return not self.resets or self.is_over()
+
     def make(self) -> Step:
         self.resets = self.resets or (time.time() + 20) // 60 * 60 + 60
         return self.refusals.limit(self.resets)

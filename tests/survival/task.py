@@ -86,6 +86,11 @@ def count(project: Path) -> Count:
     )
 
 
+def begun(project: Path) -> int:
+    """Return how many items are in the ledger, each counted once."""
+    return len(set(_ledger(project)))
+
+
 def _ledger(project: Path) -> list[int]:
     """Return the items of all complete lines."""
     path = project / LEDGER

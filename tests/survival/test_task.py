@@ -37,6 +37,7 @@ def test_each_item_counts_once(project):
 def test_an_item_that_was_written_again_counts_as_done_twice(project):
     write(project, 1, 2, 2, 2, 3)
     assert task.count(project) == Count(done=3, lost=0, twice=2)
+    assert task.begun(project) == 3
 
 
 @pytest.mark.pure
