@@ -123,6 +123,8 @@ class Stored(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         cell = self.cell(contender.name, contender.cli, fault)
         if cell is None:
             return "not its job" if fault in contender.not_its_job else "not measured"
+        if fault == "state-cut" and cell.runs[0].evidence.endswith("cut in half: nothing"):
+            return "keeps no state"
         if not cell.is_valid:
             return "the fault did not happen"
         troubles = cell.troubles(self.items)

@@ -1,12 +1,14 @@
 """Play cells: `just survival [TOOL] [FAULT] [--cli CLI] [--repeat N] [--again] [--store]`."""
 
 import argparse
+import fcntl
 import shutil
 import sys
 from pathlib import Path
 
 from own_user_folder import isolate_user_folder
 from survival import cell, contenders, store
+from survival.contender import Contender
 from survival.faults import FAULTS
 
 ROOT = Path(__file__).parents[2] / "build/survival"
@@ -39,6 +41,17 @@ def _play(tool: str, cli: str, fault: str, number: int, *, again: bool) -> bool:
     folder = ROOT / made.about.key / fault / str(number)
     if not again and cell.has_result(folder, made.about):
         return True
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with folder.with_name(f"{folder.name}.lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            print(f"{made.about.key}: {fault} {number} is played by another process")
+            return True
+        return _play_alone(made, fault, folder)
+
+
+def _play_alone(made: Contender, fault: str, folder: Path) -> bool:
     shutil.rmtree(folder, ignore_errors=True)
     prefix = ROOT / "tools" / f"{made.about.name}-{made.about.version}"
     installed = prefix / ".installed"
@@ -48,7 +61,7 @@ def _play(tool: str, cli: str, fault: str, number: int, *, again: bool) -> bool:
         made.install(prefix)
         installed.touch()
     made.prefix = prefix
-    print(f"{made.about.key}: {fault} {number}", flush=True)
+    print(f"{made.about.key}: {fault} {folder.name}", flush=True)
     found = cell.Cell(made, fault, folder).run()
     print(
         f"  {found.done} done, {found.lost} lost, {found.twice} twice; {found.requests} requests,"
