@@ -100,7 +100,9 @@ class Anthropic:
 def _kind(headers: Mapping[str, str], body: dict[str, Any], parts: list[Part]) -> str:
     if "x-claude-code-agent-id" in headers:
         return SUBAGENT
-    if parts[-1].text.startswith("CRITICAL: Respond with TEXT ONLY."):
+    # The CLI may add a reminder after its request for a summary.
+    last = next((part.text for part in reversed(parts) if part.role != "system"), "")
+    if last.startswith("CRITICAL: Respond with TEXT ONLY."):
         return COMPACTION
     if "format" in body.get("output_config", {}):
         return STRUCTURED

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from loopback import chat, gemini, openai
+from loopback import anthropic, chat, gemini, openai
 from loopback.log import MAIN
 from loopback.model import Dialect, Model
 from loopback.script import Cut, Parallel, Text, ToolCall, Usage
@@ -121,6 +121,22 @@ def test_a_compaction_of_codex_is_a_side_request():
         ask(model, "/v1/responses", CODEX, x_openai_subagent="review")
         assert [request.kind for request in model.log] == [openai.COMPACTION, openai.HELPER]
         assert script.remaining == 1
+
+
+def test_a_compaction_of_claude_code_is_a_side_request_despite_a_reminder():
+    said = "CRITICAL: Respond with TEXT ONLY. Do NOT call any tools."
+    body = {
+        "model": "m",
+        "thinking": {"type": "adaptive"},
+        "messages": [
+            {"role": "user", "content": [{"type": "text", "text": said}]},
+            {"role": "system", "content": "Keep the user updated."},
+        ],
+    }
+    dialect = anthropic.Anthropic()
+    assert dialect.classify("POST", "/v1/messages", {}, body) == anthropic.COMPACTION
+    body["messages"].append({"role": "user", "content": "Continue."})
+    assert dialect.classify("POST", "/v1/messages", {}, body) == MAIN
 
 
 def test_contents():
