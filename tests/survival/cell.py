@@ -133,9 +133,6 @@ class Cell:
         timeline = self.result.timeline
         if not timeline or timeline[-1][1] != items:
             timeline.append((round(now, 2), items))
-            at = self._fault.at
-            if at and self.result.resumed_after is None and items:
-                self.result.resumed_after = round(time.monotonic() - at, 1)
 
     def _end(self) -> str | None:
         """Return why the cell is over, or None; a person may have to act first."""
@@ -170,6 +167,7 @@ class Cell:
         if len(self.result.interventions) >= MOST_INTERVENTIONS:
             return "a person gives up"
         self.result.interventions.append(why)
+        self._fault.help(self._host)
         self.contender.revive(self._host)
         self._director.last = time.monotonic()
         return None
@@ -189,6 +187,10 @@ class Cell:
         result.calls = director.calls
         result.tokens, result.fresh_tokens = director.meter.total, director.meter.input
         result.evidence = self._fault.evidence
+        if self._fault.at and self._fault_name != "operator-stop":
+            at, wanted = self._fault.at - self._began, self._fault.next_item
+            times = [seconds for seconds, items in result.timeline if items >= wanted]
+            result.resumed_after = round(max(times[0] - at, 0.0), 1) if times else None
         result.strikes = [(round(at - self._began, 2), what) for at, what in self._fault.strikes]
 
     def _keep(self, disk: Path) -> None:

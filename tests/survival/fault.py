@@ -37,6 +37,8 @@ class Asked:
 class Host(Protocol):
     """What a fault can do on the host."""
 
+    project: Path
+
     def clis(self) -> list[int]: ...
     def wrappers(self) -> list[int]: ...
     def kill(self, pids: Sequence[int]) -> None: ...
@@ -74,6 +76,11 @@ class Fault:
     def happened(self, evidence: str) -> None:
         self.evidence = evidence
         self.at = self.at or time.monotonic()
+
+    @property
+    def next_item(self) -> int:
+        """Return the item whose end shows that the work continues."""
+        return self.call
 
     @property
     def strikes(self) -> list[tuple[float, str]]:
@@ -114,6 +121,9 @@ class Fault:
 
     def apply(self, host: Host) -> None:
         """Act on the host."""
+
+    def help(self, host: Host) -> None:
+        """Do what else a person does before starting the tool again."""
 
     def can_continue(self) -> bool:
         """Return whether a person who starts the tool again can expect that it works."""

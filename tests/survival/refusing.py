@@ -92,6 +92,10 @@ class WindowFull(Fault):
     title = "the context window is full"
     RESULTS = 10
 
+    @property
+    def next_item(self) -> int:
+        return self.RESULTS - 1
+
     def refuse(self, asked: Asked) -> Step | None:
         if asked.view.calls <= self.RESULTS:
             return None

@@ -8,7 +8,7 @@ from loopback import install
 from loopback.anthropic import STRUCTURED
 from loopback.log import Part
 from loopback.script import Step, Text
-from survival import player, task
+from survival import player
 from survival.contender import About, Contender
 from survival.host import Host
 
@@ -26,7 +26,7 @@ class ClaudeGoal(Contender):
         )
 
     def argv(self, host: Host) -> Sequence[str]:
-        goal = f"/goal {task.prompt(self.about.ending)}"
+        goal = f"/goal {(host.project / 'PROMPT.md').read_text()}"
         return ["claude", "-p", goal, "--dangerously-skip-permissions"]
 
     def answer_side(self, kind: str, body: Any, parts: Sequence[Part]) -> Step | None:

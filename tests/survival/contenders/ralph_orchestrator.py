@@ -44,6 +44,12 @@ class RalphOrchestrator(Contender):
     def argv(self, host: Host) -> Sequence[str]:
         return [str(self.prefix / "bin/ralph"), "run", "-a", "claude", "-P", "PROMPT.md"]
 
+    def revive(self, host: Host) -> None:
+        """Start it again, without the marker that would end it at once."""
+        prompt = host.project / "PROMPT.md"
+        prompt.write_text(prompt.read_text().replace(f"\n{_MARKER}\n", "\n"))
+        super().revive(host)
+
     def state_files(self, host: Host) -> list[Path]:
         return sorted(path for path in host.project.glob(".agent/**/*.json") if path.is_file())
 
