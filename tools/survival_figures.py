@@ -61,9 +61,10 @@ class Cell(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             ([run.lost for run in self.runs], "lost"),
             ([run.twice for run in self.runs], "done twice"),
             ([run.interventions for run in self.runs], "× a person"),
-            ([run.left for run in self.runs], "processes left"),
         ):
             found += [f"{_range(values)} {words}"] if any(values) else []
+        if any(left := [run.left for run in self.runs]):
+            found.append(f"{_range(left)} {'process' if set(left) == {1} else 'processes'} left")
         return found
 
     @property
@@ -112,6 +113,12 @@ class Stored(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             ),
             None,
         )
+
+    def describe_runs(self) -> str:
+        """Return how often the cells were played."""
+        counts = [len(cell.runs) for cell in self.cells]
+        often = f"{_range(counts)} times"
+        return "once" if set(counts) == {1} else often
 
     def names(self, cli: str) -> list[str]:
         """Return the contenders with a CLI, ours first."""

@@ -37,7 +37,8 @@ output of each program, and the project and the home in the end. You need Linux,
 
 ✓ means that all items were done once, that no process was left, and that a person did not have to
 do anything. Where a person had to start or restart something, the benchmark did so and counted it.
-The measures are of {date}, with Claude Code {claude} and Codex {codex}.
+The measures are of {date}, with Claude Code {claude} and Codex {codex}. Each
+cell was played {runs}.
 """
 
 LIMITS = """\
@@ -68,6 +69,7 @@ def page() -> str:
             date=stored.date,
             claude=stored.clis["claude-code"],
             codex=stored.clis["codex"],
+            runs=stored.describe_runs(),
         )
     ]
     for cli, name in CLI_NAMES.items():
