@@ -27,6 +27,7 @@ from rekindle.thresholds.fleet_limits import FLEET_REFRESH_POLL_SECONDS, FLEET_T
 
 DEPLOYMENT = "rekindle"
 _MOST = timedelta(seconds=FLEET_RPC_SECONDS)
+_LATE = frozenset({RPCStatusCode.CANCELLED, RPCStatusCode.DEADLINE_EXCEEDED})
 _DRAINED = VersionDrainageStatus.VERSION_DRAINAGE_STATUS_DRAINED
 T = TypeVar("T")
 
@@ -80,9 +81,26 @@ async def find_current(client: Client) -> str:
 
 
 async def set_current(client: Client, build: str) -> None:
-    """Make a build the current one, for new workflows and for the next run of all others."""
-    _, token = await _describe(client)
-    await _translate(_set_current(client, build, token, allow_no_pollers=False), build)
+    """Make a build the current one, for new workflows and for the next run of all others.
+
+    A busy engine may need longer than a request lasts, and makes the change all the same.
+    """
+    is_late = False
+    for tries_left in reversed(range(FLEET_TRIES)):
+        info, token = await _describe(client)
+        if info.routing_config.current_deployment_version.build_id == build:
+            break
+        try:
+            await _translate(_set_current(client, build, token, allow_no_pollers=False), build)
+            break
+        except RPCError as failed:
+            is_late = failed.status in _LATE
+            if not is_late or not tries_left:
+                raise
+        except EngineError:
+            # After a late answer, the change that made the token invalid can be our own.
+            if not is_late or not tries_left:
+                raise
     await _await_routing(client)
 
 
