@@ -39,7 +39,7 @@ def place(tmp_path, monkeypatch):
         "{place}/hosts/a:b",
         "{place}/home/.claude/projects/evil.git",
         "{place}/claude/projects/evil.git",
-        "/proc/7/root/tmp/evil.git",
+        "/proc/7/cwd/evil.git",
         "evil.git",
         "./a:b",
         "~/evil.git",
