@@ -14,11 +14,10 @@ from rekindle.flows.supervisor_ports import AgentSpec, SupervisorPorts, TroubleR
 from rekindle.flows.transcripts.summarize_turns import Summarizer
 from rekindle.formats.identifiers import to_one_line
 from rekindle.policy.projection.projection import Projection
+from rekindle.policy.stall.opinion_effect import OpinionVerdict, list_evidence
 from rekindle.policy.stall.second_opinion import (
     Opinion,
-    OpinionVerdict,
     build_opinion_request,
-    list_evidence,
     parse_opinion,
 )
 from rekindle.policy.stall.stall_response import needs_opinion

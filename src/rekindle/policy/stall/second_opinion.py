@@ -6,7 +6,6 @@ that guesses, or repeats instructions from the relay, cannot show work where the
 
 import re
 from collections.abc import Sequence
-from enum import StrEnum
 
 import msgspec
 
@@ -14,9 +13,9 @@ from rekindle.documents.events import CycleEnded
 from rekindle.documents.summaries.summary import decode_answer, extract_json, make_object_schema
 from rekindle.errors import DocumentError
 from rekindle.formats import json_codec
-from rekindle.formats.counts import render_count
 from rekindle.formats.identifiers import to_one_line
 from rekindle.policy.settings.runtime_settings import DID_CHARACTERS, OPINION_WORDS
+from rekindle.policy.stall.opinion_effect import OpinionVerdict, list_evidence
 from rekindle.policy.summaries.summary_request import SummaryRequest, fence_data
 
 NO_EVIDENCE = "none"
@@ -38,43 +37,10 @@ Answer with one JSON object and nothing before or after it:
 """
 
 
-class OpinionVerdict(StrEnum):
-    PROGRESS = "progress"
-    STUCK = "stuck"
-    UNUSABLE = "unusable"
-
-
 class Opinion(msgspec.Struct, frozen=True):
     verdict: OpinionVerdict
     words: str
     """The quoted passage and the evidence, or why there is no usable answer."""
-
-
-def list_evidence(cycle: CycleEnded) -> tuple[str, ...]:
-    """Return what the cycle changed, including files that every cycle changes."""
-    signs = cycle.signs
-    if signs is None:
-        return ()
-    counts = {
-        "commit": signs.commits,
-        "decision": signs.decisions,
-        "resolved loop": signs.resolved,
-    }
-    return (
-        *signs.artefacts,
-        *(render_count(count, what) for what, count in counts.items() if count),
-    )
-
-
-def is_pause_softened(last: CycleEnded) -> bool:
-    """Return whether the opinion turns a pause for a stall into a notice."""
-    return last.opinion == OpinionVerdict.PROGRESS and bool(list_evidence(last))
-
-
-def is_pause_added(last: CycleEnded) -> bool:
-    """Return whether the opinion pauses a run whose relay reports progress without any work."""
-    is_idle = not last.evidence and not list_evidence(last)
-    return last.opinion == OpinionVerdict.STUCK and is_idle
 
 
 def build_opinion_request(relay: str, cycle: CycleEnded, nonce: str) -> SummaryRequest:

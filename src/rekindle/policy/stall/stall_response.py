@@ -42,7 +42,7 @@ from rekindle.policy.settings.runtime_settings import (
     SHORT_CYCLE_SECONDS,
     StallSettings,
 )
-from rekindle.policy.stall.second_opinion import (
+from rekindle.policy.stall.opinion_effect import (
     is_pause_added,
     is_pause_softened,
     list_evidence,

@@ -12,11 +12,8 @@ from hypothesis import strategies as st
 from rekindle.documents.events import CycleEnded, WorkSigns
 from rekindle.policy.exits.restart import EnterSafeMode
 from rekindle.policy.settings.runtime_settings import OPINION_CYCLES, StallSettings
-from rekindle.policy.stall.second_opinion import (
-    build_opinion_request,
-    list_evidence,
-    parse_opinion,
-)
+from rekindle.policy.stall.opinion_effect import list_evidence
+from rekindle.policy.stall.second_opinion import build_opinion_request, parse_opinion
 from rekindle.policy.stall.stall_response import (
     decide_after_cycle,
     is_cycle_stuck,
