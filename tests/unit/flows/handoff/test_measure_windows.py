@@ -15,7 +15,7 @@ class Silent:
 
     def __init__(self, folder):
         self.folder, self.environment, self.program = str(folder), {}, ()
-        self.harness, self.sandbox = self, None
+        self.harness, self.sandbox, self.credentials = self, None, None
 
     def measure(self, program):
         code = "import time; print('told', flush=True); time.sleep(3600)"
