@@ -50,7 +50,7 @@ LIMITS = """\
   so Claude Code describes fewer tools in each request than in the loop, which allows all of them.
 - The person of the benchmark logs in again after an expired login, and frees the full disk. This is
   not counted, because every tool needs it. The person looks at a running tool after two minutes
-  without a request (a usage limit: five minutes, a hang: fifteen, a login: half a minute).
+  without a request (a usage limit: five minutes, a hang: fifteen, a login: one and a half).
 - A hang is one of the CLI's process: all of its threads stop for good. If only a connection hangs,
   Claude Code notices it by itself after about five minutes.
 - A usage limit resets at a full minute, because the CLIs print no seconds.

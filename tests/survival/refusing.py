@@ -65,7 +65,7 @@ class LoginExpired(Refused):
     """Every request is refused until a person logs in, once nothing more is asked."""
 
     title = "an expired login, which is later repaired"
-    patience = 30.0
+    patience = 90.0
     MOST = 30
     """Refusals after which the person notices."""
 

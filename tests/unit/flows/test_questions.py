@@ -1,5 +1,6 @@
 """A supervisor asks a person, and is killed before, between and after the answer."""
 
+import itertools
 from datetime import timedelta
 from types import SimpleNamespace
 
@@ -58,13 +59,13 @@ def life(clock):
 
 def test_a_question_is_asked_once_however_many_supervisors_come(life):
     """It is in the log with the safe mode, and the operator is told the command."""
-    life.plays = [("auth",)]
+    life.plays = [("billing",)]
     for how in ({}, {"by_watchdog": True}, {"by_watchdog": True}):
         life.dies_after(60, **how)
     [asked] = life.logged(events.QuestionAsked)
     [entered] = life.logged(events.SafeModeEntered)
-    assert (asked.seq, asked.about) == (entered.seq + 1, "auth")
-    assert life.notes == ["auth\n→ rekindle answer a-1 retry  (or: stop)"]
+    assert (asked.seq, asked.about) == (entered.seq + 1, "billing")
+    assert life.notes == ["billing\n→ rekindle answer a-1 retry  (or: stop)"]
     assert [one.command for one in life.told if isinstance(one, SafeModeReport)] == [
         "rekindle answer a-1 retry"
     ] * 3
@@ -72,7 +73,7 @@ def test_a_question_is_asked_once_however_many_supervisors_come(life):
 
 def test_an_answer_given_while_no_supervisor_lives_has_its_effect_once(life):
     """Killed between the question and the answer, and again between the answer and its effect."""
-    life.plays = [("auth",)]
+    life.plays = [("billing",)]
     life.dies_after(60)
     life.store.report("a", life.given("retry"), life.given("stop"))  # acknowledged, not folded
     commit, life.store.commit = life.store.commit, lambda *_, **__: life.is_killed()
@@ -94,7 +95,7 @@ def test_an_answer_given_while_no_supervisor_lives_has_its_effect_once(life):
     ("words", "kind", "starts"), [("retry", "cycles", 2), ("stop", "stopped", 1)]
 )
 def test_a_supervisor_that_waits_obeys_the_answer(life, words, kind, starts):
-    life.plays = [("auth",), ("clean",)]
+    life.plays = [("billing",), ("clean",)]
     life.after(60, lambda: life.answers(words))
     assert life.run() == kind
     assert len(life.starts) == starts
@@ -105,7 +106,7 @@ def test_a_supervisor_that_waits_obeys_the_answer(life, words, kind, starts):
 def test_at_the_deadline_the_agent_stops_and_the_question_stays_unanswered(life):
     """If the supervisor is killed while it records the default, it is recorded once."""
     life.runtime = RuntimeSettings(questions=QuestionSettings(deadline=Duration(HOUR)))
-    life.plays = [("auth",)]
+    life.plays = [("billing",)]
     life.dies_after(HOUR - 60)
     commit, tried = life.store.commit, []
 
@@ -132,9 +133,38 @@ def test_at_the_deadline_the_agent_stops_and_the_question_stays_unanswered(life)
     assert len(life.starts) == 1
 
 
+def test_an_agent_whose_login_was_repaired_continues_by_itself(life):
+    """It tries again after pauses that double, and the operator is told once."""
+    life.plays = [("auth",), ("auth",), ("auth",), ("clean",)]
+    assert life.run() == "cycles"
+    ends = [end.ts for end in life.logged(events.LaunchEnded)]
+    pauses = [(after - before).total_seconds() for before, after in itertools.pairwise(ends)]
+    assert pauses == pytest.approx([30, 60, 120], abs=3)
+    assert {(answer.choice, answer.origin) for answer in life.counted()} == {("retry", "deadline")}
+    assert [note for note in life.notes if "auth" in note] == [
+        "auth\n→ rekindle answer a-1 retry  (or: stop)"
+    ]
+    assert life.resumed == [False, True, True, True]
+
+
+def test_a_failed_login_after_a_person_tried_again_is_told_again(life):
+    life.plays = [("auth",), ("auth",), ("clean",)]
+    life.after(10, life.restarts)
+    assert life.run() == "cycles"
+    assert sum("auth" in note for note in life.notes) == 2
+
+
+def test_no_pause_after_a_failed_login_is_longer_than_the_deadline(life):
+    life.runtime = RuntimeSettings(questions=QuestionSettings(deadline=Duration(10)))
+    life.plays = [("auth",), ("clean",)]
+    assert life.run() == "cycles"
+    [asked] = life.logged(events.QuestionAsked)
+    assert (asked.deadline - asked.ts).total_seconds() == pytest.approx(10)
+
+
 def test_run_after_a_deadline_asks_again(life):
     life.runtime = RuntimeSettings(questions=QuestionSettings(deadline=Duration(HOUR)))
-    life.plays = [("auth",)]
+    life.plays = [("billing",)]
     assert life.run() == "stopped"
     life.plays = [("clean",)]
     life.after(60, lambda: life.answers("retry"))
@@ -179,7 +209,7 @@ def test_a_log_of_an_older_version_in_safe_mode_is_asked_about(life):
         writer.append(
             events.DesiredSet(ts=now, desired="running"),
             events.RunStarted(ts=now),
-            events.SafeModeEntered(ts=now, why="auth", words="log in"),
+            events.SafeModeEntered(ts=now, why="billing", words="log in"),
         )
     life.plays = [("clean",)]
     life.after(60, lambda: life.answers("retry"))
@@ -190,7 +220,7 @@ def test_a_log_of_an_older_version_in_safe_mode_is_asked_about(life):
 def test_a_default_that_stops_is_recorded_after_every_earlier_command(life):
     """A clock that was set back must not make the stop older than the command before it."""
     life.runtime = RuntimeSettings(questions=QuestionSettings(deadline=Duration(HOUR)))
-    life.plays = [("auth",)]
+    life.plays = [("billing",)]
 
     def word_from_the_future():
         later = life.clock() + timedelta(days=30)
@@ -207,7 +237,7 @@ def presses_enter(life):
 
 
 def test_enter_at_the_terminal_answers_a_question_that_takes_it(life):
-    life.plays = [("auth",), ("clean",)]
+    life.plays = [("billing",), ("clean",)]
     presses_enter(life)
     assert life.run() == "cycles"
     [found] = life.counted()
@@ -249,7 +279,7 @@ def test_an_accepted_end_ends_the_supervisor_as_done(life):
 
 
 def test_a_stop_settles_the_question_and_the_next_run_asks_again(life):
-    life.plays = [("auth",)]
+    life.plays = [("billing",)]
     life.after(60, life.stops)
     assert life.run() == "stopped"
     known = life.store.read("a").committed
@@ -262,12 +292,12 @@ def test_a_stop_settles_the_question_and_the_next_run_asks_again(life):
 
 def test_a_run_that_does_not_wait_records_its_question_too(life):
     """`run --once`: the person answers later, and the next run obeys."""
-    life.plays = [("auth",)]
-    assert life.run(once=True) == "auth"
+    life.plays = [("billing",)]
+    assert life.run(once=True) == "billing"
     [asked] = life.logged(events.QuestionAsked)
     [entered] = life.logged(events.SafeModeEntered)
-    assert (asked.about, asked.seq) == ("auth", entered.seq + 1)
-    assert life.notes == ["auth\n→ rekindle answer a-1 retry  (or: stop)"]
+    assert (asked.about, asked.seq) == ("billing", entered.seq + 1)
+    assert life.notes == ["billing\n→ rekindle answer a-1 retry  (or: stop)"]
     life.answers("retry")
     life.plays = [("clean",)]
     assert life.run(by_watchdog=True) == "cycles"

@@ -91,7 +91,8 @@ class AgentState(RefreshSignal, TeamPermits):
                 *([halted] if move.why == window_rule.HANDOFF_REASON else []),
                 *add_question(self._registered, entered),
             )
-            self._notices.notify_state(self._registered, move.why)
+            if not questions.is_asked_again(self._registered.projection, move.why):
+                self._notices.notify_state(self._registered, move.why)
         else:
             if late := answers.apply_defaults(projection, now):
                 self._append_events(*late)

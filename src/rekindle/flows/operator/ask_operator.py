@@ -10,9 +10,8 @@ from rekindle.documents.screens.agent_row import render_command
 from rekindle.flows.supervisor_ports import AgentSpec, RefusedCallReport, SupervisorPorts
 from rekindle.formats.identifiers import to_one_line
 from rekindle.policy.exits import stop_reasons
-from rekindle.policy.exits.stop_reasons import StopReason
+from rekindle.policy.exits.stop_reasons import RETRY, StopReason
 from rekindle.policy.operator import answers, questions
-from rekindle.policy.operator.answers import RETRY
 from rekindle.policy.operator.build_row import RowInputs, build_row
 from rekindle.policy.projection.fold import fold_events
 from rekindle.policy.projection.projection import Projection

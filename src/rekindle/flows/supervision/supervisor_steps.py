@@ -19,6 +19,7 @@ from rekindle.policy.exits.refused_end import explain_refusal
 from rekindle.policy.exits.restart import EnterSafeMode, StopRun
 from rekindle.policy.exits.session_choice import ResumeSession, StartFresh
 from rekindle.policy.handoff import window_rule
+from rekindle.policy.operator import questions
 from rekindle.policy.projection import sessions
 from rekindle.policy.projection.projection import Projection
 from rekindle.policy.routes.choose_route import RouteChoice
@@ -123,9 +124,10 @@ class SupervisorSteps:
         ]
         if move.why == window_rule.HANDOFF_REASON:
             entered.insert(0, events.HandoffHalted(ts=now, cycle=number, words=move.words))
-        run = self.log.append(*entered).run
-        self.log.person.notify(move.why)
-        return run
+        projection = self.log.append(*entered)
+        if not questions.is_asked_again(projection, move.why):
+            self.log.person.notify(move.why)
+        return projection.run
 
     def end(self, number: int) -> tuple[StopRun | EnterSafeMode | None, int]:
         """End the cycle. Return why the run must not start another cycle, or None.

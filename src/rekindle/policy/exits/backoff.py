@@ -5,6 +5,7 @@ from rekindle.policy.settings.runtime_settings import (
     MAX_LIMIT_PROBE_SECONDS,
     RestartSettings,
 )
+from rekindle.thresholds.supervision import LOGIN_RETRY_SECONDS, MAX_LOGIN_RETRY_SECONDS
 
 _MOST_DOUBLINGS = 60
 """Maximum number of doublings.
@@ -21,6 +22,11 @@ def compute_backoff(limits: RestartSettings, doublings: int) -> float:
 def compute_probe_pause(doublings: int) -> float:
     """Return the pause before the next probe, in seconds, for a limit whose end is unknown."""
     return double_pause(LIMIT_PROBE_SECONDS, doublings, MAX_LIMIT_PROBE_SECONDS)
+
+
+def compute_login_pause(doublings: int) -> float:
+    """Return the pause before an agent whose login failed is started again, in seconds."""
+    return double_pause(LOGIN_RETRY_SECONDS, doublings, MAX_LOGIN_RETRY_SECONDS)
 
 
 def double_pause(first: float, doublings: int, most: float) -> float:

@@ -67,6 +67,10 @@ Outcome = Literal[
 Severity = Literal["info", "success", "warning", "failure"]
 
 
+RETRY = "retry"
+"""Answer that starts an agent again, like `rekindle restart`."""
+
+
 class ReactionRow(msgspec.Struct, frozen=True, kw_only=True):
     """How the restart policy reacts to an exit."""
 
@@ -223,6 +227,11 @@ class ReasonRow(msgspec.Struct, frozen=True, kw_only=True):
     """
     needs_edit: bool = False
     """Whether the agent will stop again unless the operator edits rekindle.yaml."""
+    is_retried: bool = False
+    """Whether `retry` is the default instead, and soon due, so that nobody has to answer.
+
+    A launch that fails for such a reason costs nothing, and a person fixes the cause elsewhere.
+    """
     off_switch: str = ""
     """Setting that disables pauses for this reason."""
 
@@ -247,7 +256,10 @@ STOP_REASONS: dict[StopReason, ReasonRow] = {
     "network": ReasonRow(text="the API cannot be reached", outcome="waiting", reaction="retry"),
     "interrupted": ReasonRow(text="it was interrupted", outcome="stopped", reaction="again"),
     "auth": ReasonRow(
-        text="a person must log in", fix="log the agent's CLI in, or fix its key", reaction="person"
+        text="a person must log in",
+        fix="log the agent's CLI in, or fix its key",
+        reaction="person",
+        is_retried=True,
     ),
     "billing": ReasonRow(
         text="payment is required", fix="pay, or raise the spend limit", reaction="person"

@@ -20,7 +20,7 @@ from rekindle.documents.tables import require_same
 from rekindle.errors import AnswerError, UsageError
 from rekindle.formats.identifiers import to_one_line
 from rekindle.policy.exits import explain_reasons, stop_reasons
-from rekindle.policy.exits.stop_reasons import STOP_REASONS
+from rekindle.policy.exits.stop_reasons import RETRY, STOP_REASONS
 from rekindle.policy.operator.questions import (
     ASKED,
     ASKED_CHOICES,
@@ -35,7 +35,6 @@ from rekindle.policy.setup.permissions import find_rule
 from rekindle.thresholds.screens import ANSWER_CHARACTERS
 from rekindle.thresholds.texts import QUOTED_CHARACTERS
 
-RETRY = "retry"
 TEXT_ANSWER = "TEXT"
 RAISE_ANSWER = "raise AMOUNT"
 

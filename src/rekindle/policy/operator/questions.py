@@ -6,7 +6,7 @@ which answers are accepted and what each of them does.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from itertools import islice
+from itertools import islice, takewhile
 from typing import Any, Literal
 
 import msgspec
@@ -19,7 +19,8 @@ from rekindle.documents.launches.launch_types import RefusedCall
 from rekindle.documents.manifest_keys import Budget
 from rekindle.formats.identifiers import to_one_line
 from rekindle.policy.exits import explain_reasons, stop_reasons
-from rekindle.policy.exits.stop_reasons import STOP_REASONS
+from rekindle.policy.exits.backoff import compute_login_pause
+from rekindle.policy.exits.stop_reasons import RETRY, STOP_REASONS
 from rekindle.policy.projection.projection import Projection
 from rekindle.policy.supervision import budget
 from rekindle.policy.supervision.run_moves import RunState
@@ -257,6 +258,12 @@ def _make_question(
             request = {"unit": "usd", "cap": cap.usd, "spent": spent.usd}
         else:
             choices = STOP_REASONS["crash"].choices
+    default, deadline = choices[-1], asking.deadline
+    if STOP_REASONS[stop_reasons.parse_reason(about)].is_retried:
+        retry = asking.now + timedelta(
+            seconds=compute_login_pause(_count_last(projection, about) - 1)
+        )
+        default, deadline = RETRY, min(retry, deadline or retry)
     return QuestionAsked(
         ts=asking.now,
         question=f"{projection.agent}-{number}",
@@ -265,9 +272,31 @@ def _make_question(
         text=explain_reasons.explain_reason(about, words),
         request=request,
         choices=choices,
-        default=choices[-1],
-        deadline=asking.deadline,
+        default=default,
+        deadline=deadline,
     )
+
+
+def is_asked_again(projection: Projection, about: str) -> bool:
+    """Return whether the newest question repeats one that only its default has answered.
+
+    The operator was notified of the first one, and has done nothing since.
+    """
+    asked = [question for question in projection.questions.values() if question.about == about]
+    earlier = sorted(asked, key=lambda question: question.seq)[:-1]
+    answer = projection.answers.get(earlier[-1].question) if earlier else None
+    return (
+        STOP_REASONS[stop_reasons.parse_reason(about)].is_retried
+        and _count_last(projection, about) > 1
+        and answer is not None
+        and answer.origin == DEADLINE
+    )
+
+
+def _count_last(projection: Projection, exit_kind: str) -> int:
+    """Return how many of the agent's last launches in a row ended with this kind of exit."""
+    launches = sorted(projection.attempts.values(), key=lambda launch: launch.seq, reverse=True)
+    return sum(1 for _ in takewhile(lambda launch: launch.exit == exit_kind, launches))
 
 
 def find_blocking_question(projection: Projection, now: datetime) -> QuestionAsked | None:

@@ -255,14 +255,14 @@ def test_crashes_are_paused_after_until_safe_mode(life):
 
 def test_safe_mode_outlives_supervisors_and_is_left_by_a_restart(life):
     """Killed, kept by a watchdog, run by hand: it stays, and is entered and told once."""
-    life.plays = [("auth",)]
+    life.plays = [("billing",)]
     for how in ({}, {"by_watchdog": True}, {"by_watchdog": False}):
         life.after(60, life.is_killed)
         with pytest.raises(Killed):
             life.run(**how)
         assert life.known.is_safe
     assert len(life.logged(events.SafeModeEntered)) == 1
-    assert (len(life.starts), life.notified) == (1, ["auth"])
+    assert (len(life.starts), life.notified) == (1, ["billing"])
     life.plays = [("clean",)]
     life.after(60, life.restarts)
     assert life.run(by_watchdog=True) == "cycles"

@@ -27,6 +27,7 @@ from rekindle.policy.supervision.run_moves import (
 )
 from rekindle.thresholds.proposal_limits import ASKED_OPEN
 from rekindle.thresholds.supervision import (
+    LOGIN_RETRY_SECONDS,
     QUESTIONS_A_LAUNCH,
     QUESTIONS_KEPT,
 )
@@ -68,7 +69,7 @@ class Log:
         return [questions.find_question_state(known, one, now) for one in known.questions.values()]
 
 
-def safe(why="auth", words="the CLI is not logged in"):
+def safe(why="billing", words="the account has no credit"):
     return events.SafeModeEntered(ts=NOON, why=why, words=words)
 
 
@@ -83,7 +84,6 @@ def ended(outcome, words=""):
 @pytest.mark.parametrize(
     ("event", "choices", "default"),
     [
-        (safe("auth"), ("retry", "stop"), "stop"),
         (safe("billing"), ("retry", "stop"), "stop"),
         (safe("crash"), ("retry", "stop"), "stop"),
         (safe("no-progress"), ("retry", "stop"), "stop"),
@@ -101,6 +101,12 @@ def test_what_needs_a_person_is_a_question(event, choices, default):
     assert (asked.question, asked.choices, asked.default) == ("trades-1", choices, default)
     assert asked.about == event.why
     assert asked.deadline == NOON + HOUR
+
+
+def test_after_a_failed_login_it_is_tried_again_soon_without_an_answer():
+    [asked] = questions.list_open_questions(Log(safe("auth")).known, NOON)
+    assert (asked.choices, asked.default) == (("retry", "stop"), "retry")
+    assert asked.deadline == NOON + timedelta(seconds=LOGIN_RETRY_SECONDS)
 
 
 @pytest.mark.parametrize("outcome", ["done", "cycles", "limit", "stopped"])
