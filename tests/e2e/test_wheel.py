@@ -84,7 +84,8 @@ def test_it_can_be_imported(programs, tmp_path):
     """Every module can be imported, but for those of extras and of other systems."""
     code = (
         "import importlib, pathlib, rekindle\n"
-        "others = {'fleet', 'web', 'terminal_screen', 'psutil_processes'}\n"
+        "others = {'fleet', 'fleet_agent', 'fleet_changes', 'web', 'terminal_screen',"
+        " 'psutil_processes'}\n"
         "root = pathlib.Path(rekindle.__file__).parent\n"
         "paths = [path.relative_to(root.parent).with_suffix('') for path in root.rglob('*.py')]\n"
         "names = ['.'.join(path.parts) for path in paths if not others & {*path.parts}]\n"
