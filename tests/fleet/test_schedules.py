@@ -240,7 +240,7 @@ class RecordingNotifier:
 def test_an_agent_starts_once_if_a_host_is_lost(place, own_engine, rekindle, monkeypatch):
     """A run that is too late for `missed: skip` does not start, and the operator is told."""
     name = place.agent
-    monkeypatch.setattr(schedule_activities, "Notifier", RecordingNotifier)
+    monkeypatch.setattr(schedule_activities, "make_host_notifier", RecordingNotifier)
     say(place, own_engine, "    every: {interval: 1h, missed: skip}\n")
     with (place.project / "rekindle.yaml").open("a") as file:
         file.write("notify: [$ALERTS]\n")
