@@ -181,6 +181,12 @@ FLEET_TRIES = declare_threshold(
     "Maximum number of attempts to deliver a command while an agent's workflow is starting or "
     "ending.",
 )
+FLEET_READY_SECONDS = declare_threshold(
+    1.0,
+    "fleet.ready_seconds",
+    "seconds",
+    "How long to wait before a command is sent again to an agent whose worker has just failed.",
+)
 FLEET_ADMISSION_AGENTS = declare_threshold(
     200,
     "fleet.admission_agents",

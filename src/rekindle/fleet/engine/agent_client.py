@@ -35,7 +35,7 @@ from rekindle.fleet.engine.agent_list import (
     list_agents,
     render_filter,
 )
-from rekindle.fleet.engine.update_errors import is_overlooked
+from rekindle.fleet.engine.update_errors import is_overlooked, is_unready
 from rekindle.policy.fleet import agent_registry
 from rekindle.policy.fleet.agent_registry import AgentDefinition, RegisteredAgent
 from rekindle.policy.projection.projection import Projection
@@ -45,7 +45,7 @@ from rekindle.policy.settings.runtime_settings import (
     FLEET_TASK_SECONDS,
 )
 from rekindle.system import clock
-from rekindle.thresholds.fleet_limits import FLEET_TRIES
+from rekindle.thresholds.fleet_limits import FLEET_READY_SECONDS, FLEET_TRIES
 
 _MOST = timedelta(seconds=FLEET_RPC_SECONDS)
 _CONTINUED = WorkflowExecutionStatus.CONTINUED_AS_NEW
@@ -222,6 +222,10 @@ class AgentClient:
                     except WorkflowUpdateFailedError as refused:
                         if not (tries_left and is_overlooked(refused)):
                             raise
+                    except RPCError as failed:
+                        if not (tries_left and is_unready(failed)):
+                            raise
+                        await asyncio.sleep(FLEET_READY_SECONDS)
         raise _make_unanswered_error(agent)
 
     @contextmanager

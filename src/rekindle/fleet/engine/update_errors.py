@@ -2,9 +2,12 @@
 
 from temporalio.client import WorkflowUpdateFailedError
 from temporalio.exceptions import ApplicationError
+from temporalio.service import RPCError
 
 _OVERLOOKED = "UnprocessedUpdate"
 """The engine's name for a dropped-update error."""
+_NOT_READY = "/temporal.api.errordetails.v1.WorkflowNotReadyFailure"
+"""Detail of the engine's error if a worker failed to process the task with an update."""
 
 
 def is_overlooked(refused: WorkflowUpdateFailedError) -> bool:
@@ -14,3 +17,12 @@ def is_overlooked(refused: WorkflowUpdateFailedError) -> bool:
     again.
     """
     return isinstance(refused.cause, ApplicationError) and refused.cause.type == _OVERLOOKED
+
+
+def is_unready(failed: RPCError) -> bool:
+    """Return whether a worker failed before the workflow saw an update.
+
+    A busy machine can make a worker exceed the engine's time for a task. The update can be sent
+    again.
+    """
+    return any(detail.type_url.endswith(_NOT_READY) for detail in failed.grpc_status.details)

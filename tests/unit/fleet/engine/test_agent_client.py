@@ -1,14 +1,17 @@
 """The engine's answers, translated to our errors."""
 
 import asyncio
+import types
 
 import pytest
 from temporalio.client import WorkflowExecutionStatus, WorkflowQueryRejectedError
 from temporalio.service import RPCError, RPCStatusCode
 
 from rekindle.errors import EngineError, NotOnFleetError
+from rekindle.fleet.engine import agent_client
 from rekindle.fleet.engine.agent_client import AgentClient
 from rekindle.policy.settings.runtime_settings import FLEET_TRIES
+from rekindle.thresholds.fleet_limits import FLEET_READY_SECONDS
 
 
 @pytest.mark.parametrize(
@@ -60,3 +63,49 @@ def test_a_query_between_two_runs_of_a_workflow_is_repeated(monkeypatch, statuse
     with pytest.raises(NotOnFleetError):
         asyncio.run(AgentClient(None).kept("trades"))
     assert len(statuses) - len(handle.left) <= FLEET_TRIES
+
+
+NOT_READY = RPCError(
+    "unexpected workflow task failure",
+    RPCStatusCode.FAILED_PRECONDITION,
+    b"\x1aJ\nHtype.googleapis.com/temporal.api.errordetails.v1.WorkflowNotReadyFailure",
+)
+
+
+@pytest.mark.parametrize(("failures", "is_sent"), [(0, True), (2, True), (50, False)])
+def test_a_command_is_repeated_if_the_worker_failed_before_it(monkeypatch, failures, is_sent):
+    sent, pauses = [], []
+
+    async def execute_update(*_, **__):
+        sent.append(1)
+        if len(sent) <= failures:
+            raise NOT_READY
+        return 7
+
+    async def sleep(seconds):
+        pauses.append(seconds)
+
+    handle = types.SimpleNamespace(execute_update=execute_update)
+    monkeypatch.setattr(AgentClient, "_get_handle", lambda *_: handle)
+    monkeypatch.setattr(agent_client.asyncio, "sleep", sleep)
+    if is_sent:
+        assert asyncio.run(AgentClient(None).say("trades")) == 7
+    else:
+        with pytest.raises(EngineError, match="cannot answer for agent trades"):
+            asyncio.run(AgentClient(None).say("trades"))
+    assert len(sent) == min(failures + 1, FLEET_TRIES)
+    assert pauses == [FLEET_READY_SECONDS] * (len(sent) - 1)
+
+
+def test_another_error_of_the_engine_is_not_repeated(monkeypatch):
+    sent = []
+
+    async def execute_update(*_, **__):
+        sent.append(1)
+        raise RPCError("the namespace is throttled", RPCStatusCode.RESOURCE_EXHAUSTED, b"")
+
+    handle = types.SimpleNamespace(execute_update=execute_update)
+    monkeypatch.setattr(AgentClient, "_get_handle", lambda *_: handle)
+    with pytest.raises(EngineError):
+        asyncio.run(AgentClient(None).say("trades"))
+    assert len(sent) == 1
