@@ -1,5 +1,6 @@
 """The README is short, and its commands print the output that it shows."""
 
+import json
 import shlex
 import stat
 import sys
@@ -101,6 +102,36 @@ def test_the_check_sees_a_difference():
     assert not is_shown(["a …"], ["c"])
     assert not is_shown(["a"], ["a", "b"])
     assert is_shown(["a", "…"], ["a"])
+
+
+MEASURED = {
+    "The agent crashes or is killed": {"cli-killed", "tool-killed"},
+    "The agent hangs": {"hang"},
+    "The context window fills up": {"window"},
+    "You reach a usage limit": {"limit"},
+    "The network or the model is down": {"overload"},
+    "Rekindle itself is killed, or the host reboots": {"both-killed", "reboot"},
+    "The disk fills up, or the power fails": {"disk-full"},
+    "The agent repeats itself, or waits for you": {"same-plan"},
+}
+"""The faults of the survival benchmark behind each measured row."""
+
+
+def test_the_measured_column_shows_the_stored_results():
+    """Each row has the items of all runs of its faults, with both CLIs."""
+    rows = [line.strip("|").split(" | ") for line in README.splitlines() if line.startswith("| ")]
+    shown = {row[0].strip(): row[2].strip() for row in rows if len(row) == 3 and row[2].strip()}
+    del shown["What happens"]
+    stored = json.loads((ROOT / "tools/survival.json").read_text())
+    cells = [cell for cell in stored["cells"] if cell["contender"] == "rekindle"]
+    expected = {}
+    for what, faults in MEASURED.items():
+        found = [cell for cell in cells if cell["fault"] in faults]
+        assert len(found) == 2 * len(faults)
+        runs = [run for cell in found for run in cell["runs"]]
+        assert {(run["lost"], run["twice"]) for run in runs} == {(0, 0)}
+        expected[what] = f"{min(run['done'] for run in runs)} of {stored['items']}"
+    assert shown == expected
 
 
 def test_the_readme_is_short():
