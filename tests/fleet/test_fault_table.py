@@ -8,6 +8,7 @@ import pytest
 from fleet.audit import Accepted, Lease, Told, Who
 from fleet.cluster.fault_table import Measured, find_percentile, render_markdown, summarize
 from fleet.cluster.faults import UnknownFaultError, require_known
+from fleet.cluster.guide_table import GUIDE, RECORDED, render_part
 from fleet.invariants import GAP, KINDS, OWNED_TWICE, RELAY_LOST, REPEAT, ZOMBIE, find_violations
 from rekindle.policy.fleet.agent_registry import CommitRequest
 
@@ -125,3 +126,14 @@ def test_a_lease_that_was_given_beside_another_is_found():
     life = Life().lease(1)
     life.told.overlaps.append((BEGAN, "2 was handed out beside 1"))
     assert [one.kind for one in find_violations(life.told)] == [OWNED_TWICE]
+
+
+def test_the_guide_has_the_faults_of_a_run_in_which_everything_held():
+    """The table and the facts in the guide are those of the recorded run."""
+    recorded = json.loads(RECORDED.read_text())
+    assert render_part(recorded) in GUIDE.read_text()
+    facts = recorded["totals"]
+    assert [facts[kind] for kind in (*KINDS, "work lost or pushed late")] == [0] * 6
+    refused, _, asked = facts["late commits of lost hosts refused"].partition(" of ")
+    assert refused == asked > "0"
+    assert facts["sessions left on lost hosts"] == 0
