@@ -56,7 +56,7 @@ class Result:
     fresh_tokens: int = 0
     seconds: float = 0.0
     resumed_after: float | None = None
-    """Seconds from the fault to the next finished item."""
+    """Seconds from the moment when the work could continue to the next finished item."""
     after_stop: int = 0
     """Requests after the operator has stopped the tool."""
     interventions: list[str] = field(default_factory=list)
@@ -188,7 +188,7 @@ class Cell:
         result.tokens, result.fresh_tokens = director.meter.total, director.meter.input
         result.evidence = self._fault.evidence
         if self._fault.at and self._fault_name != "operator-stop":
-            at, wanted = self._fault.at - self._began, self._fault.next_item
+            at, wanted = self._fault.ended_at - self._began, self._fault.next_item
             times = [seconds for seconds, items in result.timeline if items >= wanted]
             result.resumed_after = round(max(times[0] - at, 0.0), 1) if times else None
         result.strikes = [(round(at - self._began, 2), what) for at, what in self._fault.strikes]

@@ -113,5 +113,5 @@ class Contender:
         return None
 
     def messages(self, host: Host) -> str:
-        """Return what it told the person."""
-        return "\n".join(started.out + started.err for started in self._running)
+        """Return what it told the person, with its output after its errors."""
+        return "\n".join(started.err + started.out for started in self._running)

@@ -78,6 +78,11 @@ class Fault:
         self.at = self.at or time.monotonic()
 
     @property
+    def ended_at(self) -> float:
+        """Return the monotonic time from which the work could continue."""
+        return self.at
+
+    @property
     def next_item(self) -> int:
         """Return the item whose end shows that the work continues."""
         return self.call

@@ -129,6 +129,11 @@ class DiskFull(InToolCall):
         super().__init__(signals, refusals)
         self.failed = 0
         self._free: Callable[[], None] | None = None
+        self._freed_at = 0.0
+
+    @property
+    def ended_at(self) -> float:
+        return self._freed_at or self.at
 
     def strike(self, host: Host) -> str:
         self._free = host.free_disk
@@ -150,4 +155,5 @@ class DiskFull(InToolCall):
         free, self._free = self._free, None
         if free:
             free()
+            self._freed_at = time.monotonic()
         return bool(free)

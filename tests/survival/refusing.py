@@ -50,6 +50,10 @@ class UsageLimit(Refused):
         self.resets = 0.0
         """Unix time, at a full minute, because the CLIs print no seconds."""
 
+    @property
+    def ended_at(self) -> float:
+        return time.monotonic() + self.resets - time.time()
+
     def is_over(self) -> bool:
         return bool(self.resets) and time.time() >= self.resets
 
@@ -71,19 +75,28 @@ class LoginExpired(Refused):
 
     def __init__(self, signals: Path, refusals: Refusals) -> None:
         super().__init__(signals, refusals)
-        self._is_repaired = False
+        self._repaired_at = 0.0
+
+    @property
+    def ended_at(self) -> float:
+        return self._repaired_at or self.at
 
     def is_over(self) -> bool:
-        return self._is_repaired or self.refused >= self.MOST
+        if self.refused >= self.MOST:
+            self._repair()
+        return bool(self._repaired_at)
 
     def make(self) -> Step:
         return self.refusals.unauthorized()
 
     def is_idle(self, host: Host) -> bool:
-        if not self.refused or self._is_repaired:
+        if not self.refused or self._repaired_at:
             return False
-        self._is_repaired = True
+        self._repair()
         return True
+
+    def _repair(self) -> None:
+        self._repaired_at = self._repaired_at or time.monotonic()
 
 
 class WindowFull(Fault):

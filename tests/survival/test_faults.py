@@ -65,9 +65,18 @@ def test_a_login_stays_expired_until_a_person_repairs_it(tmp_path):
     fault = make("login", tmp_path)
     assert not fault.is_idle(None)
     assert fault.refuse(asked(CALL - 1)).status == 401
+    began = fault.at
     assert fault.is_idle(None)
     assert fault.refuse(asked(CALL - 1)) is None
     assert not fault.is_idle(None)
+    assert fault.ended_at > began
+
+
+def test_a_person_notices_a_login_that_is_refused_again_and_again(tmp_path):
+    fault = make("login", tmp_path)
+    refused = [fault.refuse(asked(CALL - 1)) for _ in range(fault.MOST + 1)]
+    assert [one is None for one in refused] == [False] * fault.MOST + [True]
+    assert fault.ended_at > fault.at
 
 
 def test_a_usage_limit_holds_until_its_reset(tmp_path):
@@ -76,6 +85,7 @@ def test_a_usage_limit_holds_until_its_reset(tmp_path):
     assert refused.status == 429
     assert int(refused.headers["anthropic-ratelimit-unified-reset"]) % 60 == 0
     assert not fault.can_continue()
+    assert 19 < fault.ended_at - fault.at <= 80
     fault.resets = 1.0
     assert fault.can_continue()
     assert fault.refuse(asked(CALL - 1)) is None
