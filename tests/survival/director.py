@@ -13,7 +13,7 @@ from loopback.wire import Reply
 from survival import player
 from survival.contender import Contender
 from survival.fault import Asked, Fault
-from survival.player import Meter, Say, Write
+from survival.player import Finish, Look, Meter, Move, Relay, Say, Write
 
 _SUMMARY = "Items are written one after the other. List the folder to see which of them are done."
 
@@ -83,16 +83,15 @@ class Director:
     def _main(self, body: Any) -> Step:
         self.requests += 1
         parts = list(self.parts(body))
-        about = self._contender.about
-        view = player.look(parts, about.finish)
+        view = player.look(parts, self._contender.about.finish)
         asked = Asked(self.requests, self.calls, view, parts)
         refused = self._fault.refuse(asked)
         if refused is not None:
             self._note(MAIN, f"refused: {_words(refused)}")
             return refused
         self.answered += 1
-        move = self._fault.steer(asked, player.decide(view, self._fault.total, about.word))
-        line = "" if isinstance(move, Say) else player.command(move)
+        move = self._fault.steer(asked, self.decide(asked))
+        line = "" if isinstance(move, Say) else self.command(move)
         if isinstance(move, Write):
             self.calls += 1
             line = self._fault.wrap(self.calls, line)
@@ -100,6 +99,14 @@ class Director:
         spent = self.meter.wrote(move.text if isinstance(move, Say) else line)
         self._note(MAIN, f"{usage.input} + {usage.cache_read} tokens: {move}")
         return player.answer(body, move, line, self._fault.report_usage(asked, usage, spent))
+
+    def decide(self, asked: Asked) -> Move:
+        """Return the right move."""
+        return player.decide(asked.view, self._fault.total, self._contender.about.word)
+
+    def command(self, move: Look | Write | Relay | Finish) -> str:
+        """Return the shell command of a move."""
+        return player.command(move)
 
     def _note(self, kind: str, words: str) -> None:
         with self._log.open("a") as log:

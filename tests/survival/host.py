@@ -13,7 +13,7 @@ from loopback.namespace import Namespace
 from loopback.place import Place, Started
 from survival import stuck
 
-CLI_NAMES: Final = {"claude": "claude-code", "codex": "codex"}
+CLI_NAMES: Final = {"claude": "claude-code", "codex": "codex", "gemini": "gemini"}
 """Names of the CLIs' programs."""
 _RESTART_SECONDS: Final = 2.0
 """The pause before the service manager starts a service again, as in the units that tools write."""
@@ -135,7 +135,8 @@ class Host:
 
 
 def _cli(argv: Sequence[str]) -> str:
-    return CLI_NAMES.get(Path(argv[0]).name, "") if argv else ""
+    program = argv[1:2] if argv[:1] == ["node"] else argv[:1]
+    return CLI_NAMES.get(Path(program[0]).name, "") if program else ""
 
 
 @contextlib.contextmanager

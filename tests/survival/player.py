@@ -17,8 +17,9 @@ from loopback.script import Text, ToolCall, Usage
 from survival import task
 
 _RELAY: Final = re.compile(r"write the relay for the next one to this file, then stop:\n(\S+)")
-_DONE: Final = re.compile(r"^done (\d\d)$", re.MULTILINE)
-_WRITTEN: Final = re.compile(r"^written (\d\d)$", re.MULTILINE)
+_DONE: Final = re.compile(r"^(?:Output: )?done (\d\d+)$", re.MULTILINE)
+"""A line of a list; Gemini CLI puts a word before the first line of an output."""
+_WRITTEN: Final = re.compile(r"^(?:Output: )?written (\d\d+)$", re.MULTILINE)
 DONE: Final = "DONE"
 """The directive that ends the work."""
 SENTENCE: Final = "All twenty items are written, and the check passes."
@@ -159,16 +160,19 @@ def answer(body: Any, move: Move, line: str, usage: Usage) -> Text | ToolCall:
     if "Bash" in tools:
         given = {"command": line, "description": "Work on the items"}
         return ToolCall("Bash", given, usage)
+    if "run_shell_command" in tools:
+        return ToolCall("run_shell_command", {"command": line}, usage)
     return ToolCall("exec_command", {"cmd": line, "yield_time_ms": 30_000}, usage)
 
 
 def offered(body: Any) -> set[str]:
     """Return the names of the tools in a request."""
-    return {str(tool.get("name", tool.get("type", ""))) for tool in body.get("tools") or []}
+    groups = [tool.get("functionDeclarations", [tool]) for tool in body.get("tools") or []]
+    return {str(tool.get("name", tool.get("type", ""))) for group in groups for tool in group}
 
 
 def has_shell(body: Any) -> bool:
-    return bool(offered(body) & {"Bash", "exec_command"})
+    return bool(offered(body) & {"Bash", "exec_command", "run_shell_command"})
 
 
 class Meter:

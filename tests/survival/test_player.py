@@ -50,6 +50,12 @@ def test_it_writes_the_first_missing_item():
     assert move(PROMPT, *listed(1, 2), *wrote(3)) == Write(4)
 
 
+def test_it_reads_the_first_line_of_an_output_of_gemini_cli():
+    found = called(task.list_command(), f"Output: done 01\ndone 02\n{task.LISTED}\n")
+    assert move(PROMPT, *found) == Write(3)
+    assert move(PROMPT, *found, *called(task.write_command(3), "Output: written 03")) == Write(4)
+
+
 def test_it_ends_when_everything_is_written():
     end = move(PROMPT, *listed(*range(1, 20)), *wrote(20), word="COMPLETE")
     assert isinstance(end, Say)
@@ -106,10 +112,18 @@ def test_tokens_that_were_sent_before_are_cached():
 
 @pytest.mark.parametrize(
     ("tools", "name", "key"),
-    [(["Read", "Bash"], "Bash", "command"), (["exec_command"], "exec_command", "cmd")],
+    [
+        ([{"name": "Read"}, {"name": "Bash"}], "Bash", "command"),
+        ([{"name": "exec_command"}], "exec_command", "cmd"),
+        (
+            [{"functionDeclarations": [{"name": "glob"}, {"name": "run_shell_command"}]}],
+            "run_shell_command",
+            "command",
+        ),
+    ],
 )
 def test_it_uses_the_shell_of_the_program(tools, name, key):
-    body = {"tools": [{"name": tool} for tool in tools]}
+    body = {"tools": tools}
     call = player.answer(body, Write(1), "echo", player.Usage())
     assert (call.name, call.input[key]) == (name, "echo")
     assert player.has_shell(body)
