@@ -7,6 +7,9 @@ import msgspec
 
 STORED = Path(__file__).parent / "survival.json"
 OURS = "rekindle"
+WIDTH = 100
+"""Columns of the page."""
+CLI_NAMES = {"claude-code": "Claude Code", "codex": "Codex"}
 EARLY_ITEMS = 12
 """Items that are enough in the cells in which the work is done early."""
 
@@ -24,9 +27,14 @@ class Run(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     resumed_after: float | None
     interventions: int
     left: int
-    told: str
+    told: list[str]
     timeline: list[tuple[float, int]] = []
     strikes: list[tuple[float, str]] = []
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """Return what must not differ between the runs of a cell."""
+        return (self.done, self.lost, self.twice, self.interventions, self.left)
 
 
 class Cell(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -52,9 +60,9 @@ class Cell(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         found = []
         if self.fault == "operator-stop":
             after = [run.after_stop for run in self.runs]
-            found += [f"{_range(after)} requests after the stop"] if any(after) else []
+            found += [f"{describe_range(after)} requests after the stop"] if any(after) else []
         elif any(run.done != wanted for run in self.runs):
-            found.append(f"{_range([run.done for run in self.runs])} of {wanted}")
+            found.append(f"{describe_range([run.done for run in self.runs])} of {wanted}")
         if any(run.ended == "it would not stop" for run in self.runs):
             found.append("would not stop")
         for values, words in (
@@ -62,9 +70,11 @@ class Cell(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             ([run.twice for run in self.runs], "done twice"),
             ([run.interventions for run in self.runs], "× a person"),
         ):
-            found += [f"{_range(values)} {words}"] if any(values) else []
+            found += [f"{describe_range(values)} {words}"] if any(values) else []
         if any(left := [run.left for run in self.runs]):
-            found.append(f"{_range(left)} {'process' if set(left) == {1} else 'processes'} left")
+            found.append(
+                f"{describe_range(left)} {'process' if set(left) == {1} else 'processes'} left"
+            )
         return found
 
     @property
@@ -114,12 +124,6 @@ class Stored(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             None,
         )
 
-    def describe_runs(self) -> str:
-        """Return how often the cells were played."""
-        counts = [len(cell.runs) for cell in self.cells]
-        often = f"{_range(counts)} times"
-        return "once" if set(counts) == {1} else often
-
     def names(self, cli: str) -> list[str]:
         """Return the contenders with a CLI, ours first."""
         found = [one.name for one in self.contenders if one.cli == cli]
@@ -142,7 +146,8 @@ def read() -> Stored:
     return msgspec.json.decode(STORED.read_bytes(), type=Stored)
 
 
-def _range(values: Sequence[int]) -> str:
+def describe_range(values: Sequence[int]) -> str:
+    """Return one number, or the least and the most."""
     least, most = min(values), max(values)
     return str(least) if least == most else f"{least}–{most}"
 

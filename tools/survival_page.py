@@ -2,12 +2,12 @@
 
 import textwrap
 
-from survival_figures import OURS, Cell, Stored, average, read
+from survival_costs import render_costs
+from survival_figures import CLI_NAMES, OURS, WIDTH, Cell, Stored, describe_range, read
+from survival_told import render_tools
 
-WIDTH = 100
-UNLIKE = {"none", "operator-stop", "early-finish", "night"}
-"""Cells that do not count in the average cost of a fault."""
-CLI_NAMES = {"claude-code": "Claude Code", "codex": "Codex"}
+SOONER_SECONDS = 10.0
+"""How much sooner another tool must continue than ours to be named."""
 
 INTRODUCTION = """\
 # Survival: the same night for every tool
@@ -37,10 +37,20 @@ output of each program, and the project and the home in the end. You need Linux,
 
 ✓ means that all items were done once, that no process was left, and that a person did not have to
 do anything. Where a person had to start or restart something, the benchmark did so and counted it.
-The measures are of {date}, with Claude Code {claude} and Codex {codex}. Each
-cell was played {runs}.
+The measures are of {date}, with Claude Code {claude} and Codex {codex}.
+
+{runs}
 """
 
+_COMPARED = (
+    "The same task, the same faults, the same real agent CLIs and the same scripted model, for "
+    "Rekindle and for what you could use instead. "
+)
+ABOUT_MESSAGES = """\
+Each tool is set up as its own documentation recommends for work without a person. The tables show
+its last line about a problem, and its last line of all, in the first run of each cell. For
+Rekindle, these are lines of `rekindle logs` and `rekindle status`.
+"""
 LIMITS = """\
 ## Limits of the method
 
@@ -64,25 +74,18 @@ def page() -> str:
     stored = read()
     parts = [
         INTRODUCTION.format(
-            better=_find_better(stored),
+            better=_wrap(_COMPARED + _find_better(stored) + _find_sooner(stored)),
             items=stored.items,
             date=stored.date,
             claude=stored.clis["claude-code"],
             codex=stored.clis["codex"],
-            runs=stored.describe_runs(),
+            runs=_wrap(_describe_runs(stored)),
         )
     ]
     for cli, name in CLI_NAMES.items():
         parts += [f"### With {name}\n", *_verdicts(stored, cli), ""]
-    parts += ["## Tokens and time\n", _introduce_costs(stored)]
-    for cli, name in CLI_NAMES.items():
-        parts += [f"### Cost with {name}\n", *_costs(stored, cli), ""]
-    parts += ["## Set-up, and what each tool told\n"]
-    for one in stored.contenders:
-        version = f"{one.name} ({one.version})"
-        parts += [f"### {version}, with {CLI_NAMES[one.cli]}\n", f"```sh\n{one.setup.strip()}\n```"]
-        parts += [f"\nThe prompt ends with: {one.ending.strip()}"] if one.ending else []
-        parts += ["", *_told(stored, one.name, one.cli), ""]
+    parts += ["## Tokens and time\n", *render_costs(stored)]
+    parts += ["## Set-up, and what each tool told\n", ABOUT_MESSAGES, *render_tools(stored)]
     return "\n".join([*parts, LIMITS])
 
 
@@ -95,16 +98,55 @@ def _find_better(stored: Stored) -> str:
             continue
         if not ours.is_whole(stored.items):
             found.append(
-                f"{cell.contender} with {CLI_NAMES[cell.cli]}: {stored.faults[cell.fault]}"
+                f"{cell.contender} with {CLI_NAMES[cell.cli]}: {_title(stored, cell)}"
                 f" (Rekindle: {', '.join(ours.troubles(stored.items))})"
             )
-    better = f"Another tool did better than Rekindle in these cells: {'; '.join(found)}."
-    return textwrap.fill(
-        "The same task, the same faults, the same real agent CLIs and the same scripted model, for "
-        "Rekindle and for what you could use instead. "
-        + (better if found else "No tool did better than Rekindle in any cell."),
-        WIDTH,
-    )
+    if not found:
+        return "No tool did better than Rekindle in any cell."
+    return f"Another tool did better than Rekindle in these cells: {'; '.join(found)}."
+
+
+def _find_sooner(stored: Stored) -> str:
+    """Return the sentence about tools that did all items as well, and continued sooner."""
+    found = []
+    for cell in stored.cells:
+        ours = stored.cell(OURS, cell.cli, cell.fault)
+        if ours is None or not cell.is_whole(stored.items):
+            continue
+        if None in (cell.resumed_after, ours.resumed_after):
+            continue
+        if ours.resumed_after - cell.resumed_after >= SOONER_SECONDS:
+            times = f"{cell.resumed_after:.0f} s instead of {ours.resumed_after:.0f} s"
+            found.append(
+                f"{cell.contender} with {CLI_NAMES[cell.cli]}, {_title(stored, cell)} ({times})"
+            )
+    if not found:
+        return ""
+    return f" Another tool did as well, and continued sooner, in these cells: {'; '.join(found)}."
+
+
+def _describe_runs(stored: Stored) -> str:
+    """Return how often the cells were played, and whether the runs of each agree."""
+    often: dict[str, list[str]] = {}
+    for name in dict.fromkeys(cell.contender for cell in stored.cells):
+        counts = [len(cell.runs) for cell in stored.cells if cell.contender == name]
+        often.setdefault(describe_range(counts), []).append(name)
+    played = ", ".join(f"{count} times ({', '.join(names)})" for count, names in often.items())
+    differ = [
+        f"{cell.contender} with {CLI_NAMES[cell.cli]}, {_title(stored, cell)}"
+        for cell in stored.cells
+        if len({run.counts for run in cell.runs}) > 1
+    ]
+    agree = "In each cell, the counts of all runs agree" + (", except in: " if differ else "")
+    return f"Each cell was played {played}. {agree}{'; '.join(differ)}."
+
+
+def _title(stored: Stored, cell: Cell) -> str:
+    return stored.faults[cell.fault]
+
+
+def _wrap(text: str) -> str:
+    return textwrap.fill(text, WIDTH, break_on_hyphens=False)
 
 
 def _verdicts(stored: Stored, cli: str) -> list[str]:
@@ -114,64 +156,4 @@ def _verdicts(stored: Stored, cli: str) -> list[str]:
     for fault, title in stored.faults.items():
         cells = [stored.verdict(contenders[name], fault) for name in names]
         rows.append(f"| {title} | {' | '.join(cells)} |")
-    return rows
-
-
-def _introduce_costs(stored: Stored) -> str:
-    """Return the averages over our cells."""
-    shares = []
-    for cli, name in CLI_NAMES.items():
-        cells = [cell for cell in stored.cells if (cell.contender, cell.cli) == (OURS, cli)]
-        alone = stored.cell(OURS, cli, "none")
-        full = [cell for cell in cells if cell.fault not in UNLIKE]
-        if alone is None:
-            continue
-        ideal = average(cell.tokens for cell in full) / stored.ideal[cli].tokens
-        own = average(cell.tokens for cell in full) / alone.tokens
-        shares.append(
-            f"{ideal:.2f} times the ideal run with {name} ({own:.2f} times its own run without a "
-            "fault)"
-        )
-    runs = " and ".join(
-        f"{one.requests} requests, {one.calls} items and {one.tokens:,} tokens with"
-        f" {CLI_NAMES[cli]}"
-        for cli, one in stored.ideal.items()
-    )
-    return (
-        textwrap.fill(
-            f"The ideal run is the CLI alone, without a fault: {runs}. On average over the single "
-            "faults after which all items must be done, Rekindle needs "
-            f"{' and '.join(shares)}. A session that is resumed or replaced costs two or three "
-            "more requests, because the model looks again at what is done. Each cell shows the "
-            "tokens as a multiple of the ideal run, and the seconds from the fault until the next "
-            "item was done.",
-            WIDTH,
-        )
-        + "\n"
-    )
-
-
-def _costs(stored: Stored, cli: str) -> list[str]:
-    names = stored.names(cli)
-    rows = [f"| fault | {' | '.join(names)} |", f"|---|{'---|' * len(names)}"]
-    for fault, title in stored.faults.items():
-        cells = [_cost(stored, stored.cell(name, cli, fault)) for name in names]
-        rows.append(f"| {title} | {' | '.join(cells)} |")
-    return rows
-
-
-def _cost(stored: Stored, cell: Cell | None) -> str:
-    if cell is None:
-        return "-"
-    share = f"{cell.tokens / stored.ideal[cell.cli].tokens:.2f}"
-    return f"{share}, {cell.resumed_after:.0f} s" if cell.resumed_after is not None else share
-
-
-def _told(stored: Stored, name: str, cli: str) -> list[str]:
-    rows = ["| fault | the last line that it printed |", "|---|---|"]
-    for fault, title in stored.faults.items():
-        cell = stored.cell(name, cli, fault)
-        if cell is not None:
-            told = cell.runs[0].told.replace("|", "\\|").replace("`", "'")
-            rows.append(f"| {title} | {told or 'nothing'} |")
     return rows

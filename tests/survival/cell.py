@@ -33,6 +33,8 @@ WATCHED_SECONDS: Final = 25.0
 """Seconds for which a stopped tool is watched, longer than the interval of any daemon."""
 MOST_INTERVENTIONS: Final = 3
 _POLL_SECONDS: Final = 0.05
+_MESSAGE_CHARACTERS: Final = 40_000
+"""The end of what a tool printed, which is kept."""
 SUBSCRIPTION: Final = "sk-ant-oat01-of-the-benchmark"
 
 
@@ -176,7 +178,7 @@ class Cell:
         result, director = self.result, self._director
         if self._stopped_at is not None:
             result.after_stop = director.requests - self._stopped_at
-        result.messages = self.contender.messages(self._host)[-4_000:]
+        result.messages = self.contender.messages(self._host)[-_MESSAGE_CHARACTERS:]
         self.contender.shut_down(self._host)
         self._host.stop_service()
         if result.ended != RAN_AWAY:

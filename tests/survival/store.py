@@ -18,8 +18,17 @@ from survival.task import TOTAL
 STORED: Final = Path(__file__).parents[2] / "tools/survival.json"
 IDEAL: Final = "plain-loop"
 """The contender whose run without a fault is the ideal run: the CLI alone, in one session."""
-_TOLD_CHARACTERS: Final = 200
-_PATH: Final = re.compile(r"/\S*/build/survival/\S*?/disk/")
+_TOLD_CHARACTERS: Final = 160
+_VARYING: Final = re.compile(
+    r"^\d{4}-\d\d-\d\d[ T][\d:.,]+(?: -)?\s*|/\S*/build/survival/\S*?/disk/"
+    r"|https?://127\S*?(?=[,\s]|$)|(?:, )?request id: \w+|, cf-ray: \S+"
+)
+"""What differs between two runs: times, folders, addresses and ids."""
+_TROUBLE: Final = re.compile(
+    r"^! |(?<![/-])\b(error|killed|failed|limit|expired|no space|stall|hangs?|hung|aborted"
+    r"|interrupted|safe mode)\b",
+    re.IGNORECASE,
+)
 
 
 def read(folder: Path) -> list[Result]:
@@ -70,18 +79,26 @@ def _describe(name: str, cli: str) -> dict[str, Any]:
 
 def _run(result: Result) -> dict[str, Any]:
     kept = ("evidence", "done", "lost", "twice", "requests", "tokens", "after_stop", "ended")
-    lines = [line.strip() for line in result.messages.splitlines() if line.strip()]
     found: dict[str, Any] = {name: getattr(result, name) for name in kept}
     found |= {
         "seconds": round(result.seconds),
         "resumed_after": result.resumed_after,
         "interventions": len(result.interventions),
         "left": len(result.left),
-        "told": _PATH.sub("", lines[-1])[:_TOLD_CHARACTERS] if lines else "",
+        "told": find_told(result.messages),
     }
     if result.fault == "night":
         found |= {"timeline": result.timeline, "strikes": result.strikes}
     return found
+
+
+def find_told(messages: str) -> list[str]:
+    """Return the last line about a problem, and the last line of all."""
+    lines = [_VARYING.sub("", line).strip()[:_TOLD_CHARACTERS] for line in messages.splitlines()]
+    lines = [line for line in lines if any(character.isalpha() for character in line)]
+    troubles = [line for line in lines[:-1] if _TROUBLE.search(line)]
+    found = [*troubles[-1:], *lines[-1:]]
+    return list(dict.fromkeys(found))
 
 
 def write(folder: Path) -> None:

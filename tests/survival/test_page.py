@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 sys.path.append(str(Path(__file__).parents[2] / "tools"))
+import survival_costs
 import survival_page
 from survival_figures import Cell, Run, read
 
@@ -25,7 +26,7 @@ GOOD = Run(
     resumed_after=2.0,
     interventions=0,
     left=0,
-    told="done",
+    told=["done"],
 )
 
 
@@ -83,3 +84,46 @@ def test_a_cell_in_which_another_tool_did_better_is_in_the_first_paragraph():
     cells = [msgspec.structs.replace(one, runs=[GOOD]) for one in cells]
     found = survival_page._find_better(msgspec.structs.replace(stored, cells=cells))
     assert "No tool did better" in " ".join(found.split())
+
+
+def test_a_tool_that_did_as_well_and_sooner_is_in_the_first_paragraph():
+    stored = read()
+    late = msgspec.structs.replace(GOOD, resumed_after=40.0)
+    cells = [
+        Cell("rekindle", "codex", "login", [late]),
+        Cell("plain-loop", "codex", "login", [GOOD]),
+    ]
+    found = survival_page._find_sooner(msgspec.structs.replace(stored, cells=cells))
+    assert found.endswith(
+        "plain-loop with Codex, an expired login, which is later repaired (2 s instead of 40 s)."
+    )
+    cells = [msgspec.structs.replace(one, runs=[GOOD]) for one in cells]
+    assert survival_page._find_sooner(msgspec.structs.replace(stored, cells=cells)) == ""
+
+
+def test_runs_of_a_cell_that_disagree_are_named():
+    stored = read()
+    cells = [Cell("rekindle", "codex", "login", [GOOD, GOOD])]
+    same = survival_page._describe_runs(msgspec.structs.replace(stored, cells=cells))
+    assert same.endswith("the counts of all runs agree.")
+    cells = [Cell("rekindle", "codex", "login", [GOOD, changed(twice=1)])]
+    differ = survival_page._describe_runs(msgspec.structs.replace(stored, cells=cells))
+    assert differ.endswith(
+        "except in: rekindle with Codex, an expired login, which is later repaired."
+    )
+
+
+def test_a_cell_that_needs_many_tokens_is_listed_with_its_cause():
+    stored = read()
+    ideal = stored.ideal["codex"].tokens
+    cells = [
+        Cell("rekindle", "codex", "window", [changed(tokens=round(1.3 * ideal))]),
+        Cell("rekindle", "codex", "login", [changed(tokens=round(1.15 * ideal))]),
+    ]
+    found = survival_costs._explain(msgspec.structs.replace(stored, cells=cells))
+    assert "Codex, the context window is full: 1.30, because each new session" in found
+    assert "login" not in found
+
+
+def test_every_single_fault_has_a_cause_for_its_tokens():
+    assert set(survival_costs.CAUSES) == set(read().faults) - survival_costs.UNLIKE
