@@ -268,6 +268,12 @@ def test_a_read_only_persona_can_neither_write_nor_run(rekindle, gemini_model):
     assert any("Ship the parser" in result.text for result in second.results)
 
 
+def test_an_agent_that_may_run_commands_may_redirect_their_output(rekindle, gemini_model):
+    gemini_model.play(shell("echo one >made && cat <made >>made.twice 2>&1"), Text("all done"))
+    rekindle("run")
+    assert (rekindle.project / "made.twice").read_text() == "one\n"
+
+
 def test_an_agent_that_goes_round_in_circles_is_not_done(rekindle, gemini_model):
     """The CLI stops itself and reports success: a fresh session continues the work."""
     gemini_model.play(*(shell("echo again") for _ in range(6)), Text("all done"))

@@ -7,6 +7,9 @@ ignores if it gets a policy file.
 A command can be allowed by its prefix, and then no other command is allowed. A command cannot be
 denied by its prefix, because `/usr/bin/touch`, `env touch` and `sh -c touch` have different
 prefixes.
+
+The CLI refuses to redirect a command's output, as in `make >log`, unless the rule says otherwise. A
+rule for the whole shell does; a command that is allowed by its prefix must not write any file.
 """
 
 import re
@@ -164,4 +167,6 @@ def _find_prefix(text: str) -> str:
 def _render_rule(decision: str, priority: int, **conditions: str) -> str:
     # A JSON string of printable characters is also a valid TOML string.
     lines = [f"{key} = {msgspec.json.encode(value).decode()}" for key, value in conditions.items()]
+    if decision == "allow" and conditions in ({"toolName": SHELL}, {"toolName": _ALL}):
+        lines.append("allowRedirection = true")
     return "\n".join(["[[rule]]", *lines, f'decision = "{decision}"', f"priority = {priority}", ""])

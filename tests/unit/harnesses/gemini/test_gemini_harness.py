@@ -350,6 +350,15 @@ def test_a_command_by_its_prefix(pattern, prefix):
     assert rules([pattern])[0]["commandPrefix"] == prefix
 
 
+def test_only_an_agent_with_the_whole_shell_may_redirect():
+    """Without this, the CLI refuses `make >log`; after a prefix, it could write any file."""
+    for pattern in ("Bash", "Bash(*)", "run_shell_command", "*"):
+        assert rules([pattern])[0]["allowRedirection"] is True
+    for pattern in ("Bash(git log:*)", "Read", "mcp_web_*"):
+        assert not any("allowRedirection" in rule for rule in rules([pattern]))
+    assert not any("allowRedirection" in rule for rule in rules(deny=["Bash"]))
+
+
 @pytest.mark.parametrize("pattern", ["Bash(touch:*)", "run_shell_command(rm -rf *)"])
 def test_no_command_is_denied_by_its_beginning(pattern):
     """It would be called by another name: what cannot be held is refused."""
