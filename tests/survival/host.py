@@ -135,8 +135,9 @@ class Host:
 
 
 def _cli(argv: Sequence[str]) -> str:
-    program = argv[1:2] if argv[:1] == ["node"] else argv[:1]
-    return CLI_NAMES.get(Path(program[0]).name, "") if program else ""
+    names = [Path(word).name for word in argv[:2]]
+    is_script = names[:1] == ["node"]
+    return next((CLI_NAMES.get(name, "") for name in names[is_script:]), "")
 
 
 @contextlib.contextmanager
