@@ -3,20 +3,13 @@
 from collections.abc import Callable
 from html import escape
 
+import svg_frame
 from survival_figures import OURS, Run, Stored, read
 
 WIDTH, HEIGHT = 860, 420
 LEFT, RIGHT, TOP, BOTTOM = 50, 210, 30, 50
 COLORS = ("#1a7f37", "#c4222e", "#0757ba", "#8a5a00", "#8250df", "#0a7d86", "#b3407c", "#59636e")
 Scale = Callable[[float], float]
-STYLE = """
-:root { --paper: #ffffff; --ink: #1f2328; --dim: #59636e; --line: #d1d9e0; }
-@media (prefers-color-scheme: dark) { :root { --paper: #0d1117; --ink: #e6edf3; --dim: #9198a1;
-  --line: #30363d; } }
-text { font: 12px system-ui, "DejaVu Sans", sans-serif; fill: var(--ink); }
-.dim { fill: var(--dim); } .grid { stroke: var(--line); } .paper { fill: var(--paper); }
-.run { fill: none; stroke-width: 2; } .codex { stroke-dasharray: 5 3; }
-"""
 
 
 def draw() -> str:
@@ -56,19 +49,14 @@ def draw() -> str:
             f' y1="{line}" y2="{line}"/><text x="{right + 46}" y="{line + 4}">'
             f"{escape(name)}, {cli}: {min(last, stored.items)}</text>"
         )
-    body = "\n".join(parts)
-    return f"""\
-<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" \
-height="{HEIGHT}" role="img" aria-labelledby="title">
-<title id="title">Items done during a night with six faults, one line per tool; each dot is a \
-fault.</title>
-<style>{STYLE}</style>
-<rect class="paper" width="{WIDTH}" height="{HEIGHT}"/>
-{body}
-<text class="dim" x="{LEFT}" y="{HEIGHT - 8}">Items done; each dot is a fault. The reset of the \
-usage limit comes at a full minute.</text>
-</svg>
-"""
+    return svg_frame.render(
+        "Items done during a night with six faults, one line per tool; each dot is a fault.",
+        (WIDTH, HEIGHT),
+        "\n".join(parts),
+        note="Items done; each dot is a fault. "
+        "The reset of the usage limit comes at a full minute.",
+        left=LEFT,
+    )
 
 
 def _nights(stored: Stored) -> list[tuple[str, str, Run]]:
