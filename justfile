@@ -32,6 +32,10 @@ test *args:
 survival *args:
     PYTHONPATH=tests {{python}} -m survival {{args}}
 
+# Let Rekindle work through faults for 24 simulated hours with each CLI: `just soak [--cli CLI]`.
+soak *args:
+    PYTHONPATH=tests {{python}} -m survival.soak {{args}}
+
 # Play the recorded launches again, and store the results: `just record [CLI] [CASE...]`.
 record *names:
     {{python}} tests/recordings/record.py {{names}}

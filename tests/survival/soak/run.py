@@ -30,7 +30,7 @@ SAMPLE_SECONDS: Final = 0.25
 _POLL_SECONDS: Final = 0.05
 _DISK_MEGABYTES: Final = 2048
 _COMPRESSED: Final = """\
-# A cycle of a quarter of an hour takes a few seconds here, so pauses are as much shorter.
+# A cycle of half an hour takes a few seconds here, so pauses are shorter too.
 runtime:
   restart: {cooldown: 0.1s, max_cooldown: 2s, window: 5s, healthy_after: 3s}
   watch: {every: 5s}

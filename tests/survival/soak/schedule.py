@@ -1,6 +1,6 @@
 """When each fault strikes: in about every second cycle, at a random item.
 
-96 cycles stand for 24 hours, so a fault strikes every half hour on average. In the middle half, no
+48 cycles stand for 24 hours, so a fault strikes once in an hour on average. In the middle half, no
 fault ends a supervisor, so that one of them lives long enough to show a leak.
 """
 
@@ -12,8 +12,8 @@ from survival.soak.strikes import KINDS, Kind
 from survival.soak.work import EACH
 
 HOURS: Final = 24
-CYCLES: Final = 96
-"""Cycles of a run; each stands for a quarter of an hour."""
+CYCLES: Final = 48
+"""Cycles of a run; each stands for half an hour."""
 
 
 def plan(seed: int, cycles: int) -> dict[int, str]:

@@ -41,6 +41,10 @@ class ThreeOverloads(Overloaded):
     ERRORS = 3
 
 
+class EarlyDone(FalseDone):
+    title = "the model reports too early that all is done"
+
+
 class TooLong(Fault):
     """The model refuses each request of the conversation, until a shorter one comes."""
 
@@ -84,7 +88,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     "overload": Kind(ThreeOverloads, 2),
     "limit": Kind(UsageLimit, 0),  # about two minutes of waiting
     "window": Kind(TooLong, 1),
-    "false-done": Kind(FalseDone, 2),
+    "false-done": Kind(EarlyDone, 2),
     "background": Kind(BackgroundLeftAlive, 3),
 }
 """All kinds by name."""
