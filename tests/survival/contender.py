@@ -13,9 +13,10 @@ from typing import Any
 
 from loopback.log import Part
 from loopback.place import Started
-from loopback.script import Step
+from loopback.script import Step, Text, ToolCall
 from survival import task
 from survival.host import Host
+from survival.player import Move
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +112,14 @@ class Contender:
     def answer_side(self, kind: str, body: Any, parts: Sequence[Part]) -> Step | None:
         """Return the model's answer to a question of the tool itself; None: as the CLI's own."""
         return None
+
+    def own_step(self, parts: Sequence[Part], move: Move) -> Text | ToolCall | None:
+        """Return what the model does with the CLI's own tools instead of a move; or None."""
+        return None
+
+    def work_parts(self, parts: Sequence[Part]) -> Sequence[Part]:
+        """Return the parts of a conversation without these calls."""
+        return parts
 
     def messages(self, host: Host) -> str:
         """Return what it told the person, with its output after its errors."""

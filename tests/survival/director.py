@@ -4,11 +4,12 @@ import json
 import threading
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from loopback.log import MAIN, Part, Request
-from loopback.script import Answer, Fail, Step, Text
+from loopback.script import Answer, Fail, Step, Text, ToolCall
 from loopback.wire import Reply
 from survival import player
 from survival.contender import Contender
@@ -83,7 +84,8 @@ class Director:
     def _main(self, body: Any) -> Step:
         self.requests += 1
         parts = list(self.parts(body))
-        view = player.look(parts, self._contender.about.finish)
+        work = self._contender.work_parts(parts)
+        view = player.look(work, self._contender.about.finish)
         asked = Asked(self.requests, self.calls, view, parts)
         refused = self._fault.refuse(asked)
         if refused is not None:
@@ -91,6 +93,9 @@ class Director:
             return refused
         self.answered += 1
         move = self._fault.steer(asked, self.decide(asked))
+        own = self._contender.own_step(parts, move)
+        if own is not None:
+            return self._report(asked, body, own)
         line = "" if isinstance(move, Say) else self.command(move)
         if isinstance(move, Write):
             self.calls += 1
@@ -107,6 +112,13 @@ class Director:
     def command(self, move: Look | Write | Relay | Finish) -> str:
         """Return the shell command of a move."""
         return player.command(move)
+
+    def _report(self, asked: Asked, body: Any, own: Text | ToolCall) -> Step:
+        """Return a step of the contender's own, with its usage."""
+        usage = self.meter.read(body, asked.parts)
+        words = own.text if isinstance(own, Text) else f"{own.name} {json.dumps(own.input)}"
+        self._note(MAIN, f"{usage.input} + {usage.cache_read} tokens: {words}")
+        return replace(own, usage=self._fault.report_usage(asked, usage, self.meter.wrote(words)))
 
     def _note(self, kind: str, words: str) -> None:
         with self._log.open("a") as log:
