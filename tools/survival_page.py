@@ -14,8 +14,9 @@ INTRODUCTION = """\
 
 {better}
 
-The task has {items} items. The model looks at what is done, then writes one item after the other;
-each is a file and a line in a ledger. So the ledger shows what was lost, and what was done twice.
+The task has {items} items, in an empty git repository. The model looks at what is done, then writes
+one item after the other; each is a file and a line in a ledger. So the ledger shows what was lost,
+and what was done twice.
 The model decides only from the conversation that the CLI sends, and answers every tool in the same
 way. Each fault happens at the seventh item, never at a point in time, and a run counts only if the
 fault really happened.

@@ -22,7 +22,7 @@ def _told(stored: Stored, one: Contender) -> list[str]:
         if cell is not None:
             faults.setdefault(_escape(cell.runs[0].told), []).append(title)
     rows = ["| what it printed last | after |", "|---|---|"]
-    return rows + [f"| {told} | {'; '.join(titles)} |" for told, titles in faults.items()]
+    return rows + [f"| {told} | {' · '.join(titles)} |" for told, titles in faults.items()]
 
 
 def _escape(lines: list[str]) -> str:

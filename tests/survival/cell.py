@@ -113,6 +113,8 @@ class Cell:
         host = self._host
         task.prepare(host.project, self._fault.total)
         self._fault.prepare()
+        # Otherwise the CLIs would find the repository above, and read its instructions.
+        host.run(["git", "init", "-q"])
         (host.project / ".gitignore").write_text(".benchmark/\n")
         self.contender.prepare(host)
         service = self.contender.service(host)

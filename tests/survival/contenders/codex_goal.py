@@ -111,7 +111,6 @@ class CodexGoal(Contender):
 
     def prepare(self, host: Host) -> None:
         super().prepare(host)
-        host.run(["git", "init", "-q"])
         with (Path(host.environment["HOME"]) / ".codex/config.toml").open("a") as settings:
             settings.write(_ANSWERED.format(project=host.project))
 

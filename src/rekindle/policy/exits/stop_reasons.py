@@ -228,7 +228,7 @@ class ReasonRow(msgspec.Struct, frozen=True, kw_only=True):
     needs_edit: bool = False
     """Whether the agent will stop again unless the operator edits rekindle.yaml."""
     is_retried: bool = False
-    """Whether `retry` is the default instead, and soon due, so that nobody has to answer.
+    """Whether `retry` is the default instead, and soon due, so no answer is needed.
 
     A launch that fails for such a reason costs nothing, and a person fixes the cause elsewhere.
     """
