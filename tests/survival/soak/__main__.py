@@ -50,7 +50,7 @@ def _show(found: Result) -> None:
         f" {found.twice} twice; {sum(found.faults.values())} faults; {len(found.left)} left over;"
         f" {found.interventions} interventions; {found.seconds} s; {found.ended}"
     )
-    for name, trend in verdict.flatness.find_trends(found.cycles).items():
+    for name, trend in verdict.find_trends(found).items():
         print(f"  {name}: {trend.second:g}, then {trend.last:g}; the bar is {trend.most:g}")
     for trouble in verdict.find_troubles(found):
         print(f"  ✗ {trouble}")

@@ -1,10 +1,11 @@
 """Whether a measure is flat: its last quarter is not above its second quarter.
 
 The first quarter is left out, because a process that has just started still grows. The medians of
-two quarters are compared, so that a single fault does not decide.
+two quarters are compared, so that a single fault does not decide. A fault costs processor time and
+disk by itself, and the faults of two quarters differ, so the costs are those of cycles without one.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from statistics import median
@@ -30,6 +31,8 @@ BARS: Final[Mapping[str, Bar]] = {
     "disk": Bar(1.25),
 }
 """The bar of each measure of a cycle, with headroom for a machine that does other work too."""
+COSTS: Final = ("processor", "disk")
+"""Measures of cycles without a fault only."""
 LEAST_CYCLES: Final = 8
 """Cycles below which there is no trend."""
 
@@ -53,9 +56,16 @@ def find_trend(values: Sequence[float], bar: Bar) -> Trend:
     return Trend(second, last, second * bar.share + bar.slack)
 
 
-def find_trends(cycles: Sequence[Cycle]) -> dict[str, Trend]:
-    """Return the trend of each measure; `one_supervisor` is the memory of the longest life."""
-    series = {name: ([getattr(one, name) for one in cycles], bar) for name, bar in BARS.items()}
+def find_trends(cycles: Sequence[Cycle], struck: Collection[int]) -> dict[str, Trend]:
+    """Return the trend of each measure; `one_supervisor` is the memory of the longest life.
+
+    `struck` has the cycles with a fault, counted from 0.
+    """
+    calm = [one for number, one in enumerate(cycles) if number not in struck]
+    series = {
+        name: ([getattr(one, name) for one in (calm if name in COSTS else cycles)], bar)
+        for name, bar in BARS.items()
+    }
     lives = [list(life) for _, life in groupby(cycles, key=lambda one: one.life)]
     longest = max(lives, key=len, default=[])
     bar = BARS["supervisor_memory"]

@@ -34,6 +34,11 @@ def plan(seed: int, cycles: int) -> dict[int, str]:
     return {cycle * EACH + chance.randint(1, EACH): chosen[cycle] for cycle in sorted(chosen)}
 
 
+def find_struck(seed: int, cycles: int) -> set[int]:
+    """Return the cycles in which a fault strikes, counted from 0."""
+    return {(item - 1) // EACH for item in plan(seed, cycles)}
+
+
 def _draw(chance: random.Random, kinds: Mapping[str, Kind], number: int) -> list[str]:
     weights = [kind.weight for kind in kinds.values()]
     return chance.choices(list(kinds), weights, k=number)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import rekindle
-from survival.soak import flatness, schedule, work
+from survival.soak import flatness, schedule, verdict, work
 from survival.soak.cycles import Cycle
 from survival.soak.hosts import PACKAGES
 from survival.soak.run import Result
@@ -57,7 +57,7 @@ def _describe(result: Result) -> dict[str, Any]:
     return found | {
         "left": len(result.left),
         "missing": len(result.missing),
-        "trends": {k: asdict(one) for k, one in flatness.find_trends(result.cycles).items()},
+        "trends": {k: asdict(one) for k, one in verdict.find_trends(result).items()},
         "series": {name: [getattr(one, name) for one in result.cycles] for name in SERIES},
         "elsewhere": [one.elsewhere for one in result.cycles],
     }

@@ -145,12 +145,13 @@ def cycles(number=96, **grows):
 
 
 def growing(**grows):
-    return [name for name, one in flatness.find_trends(cycles(**grows)).items() if not one.is_flat]
+    trends = flatness.find_trends(cycles(**grows), ())
+    return [name for name, one in trends.items() if not one.is_flat]
 
 
 def test_a_steady_run_is_flat():
     assert growing() == []
-    assert set(flatness.find_trends(cycles())) == {*flatness.BARS, "one_supervisor"}
+    assert set(flatness.find_trends(cycles(), ())) == {*flatness.BARS, "one_supervisor"}
 
 
 @pytest.mark.parametrize(
@@ -173,8 +174,23 @@ def test_a_leak_of_one_supervisor_is_found_although_restarts_hide_it():
         replace(one, supervisor_memory=40_000 + 150 * (place % 40))
         for place, one in enumerate(cycles(120))
     ]
-    trends = flatness.find_trends(leaking)
+    trends = flatness.find_trends(leaking, ())
     assert not trends["one_supervisor"].is_flat
+
+
+def test_the_costs_are_those_of_cycles_without_a_fault():
+    """Here the last quarter has most of the faults, and each of them costs a second."""
+    struck = {5, 30, *range(60, 96, 2), *range(75, 96, 4)}
+    costly = [
+        replace(one, processor=one.processor + (place in struck))
+        for place, one in enumerate(cycles())
+    ]
+    assert not flatness.find_trends(costly, ())["processor"].is_flat
+    assert flatness.find_trends(costly, struck)["processor"].is_flat
+    grown = [
+        replace(one, processor=one.processor * (1 + place / 96)) for place, one in enumerate(costly)
+    ]
+    assert not flatness.find_trends(grown, struck)["processor"].is_flat
 
 
 def test_the_bar_is_compared_with_the_last_quarter():
@@ -184,7 +200,7 @@ def test_the_bar_is_compared_with_the_last_quarter():
 
 
 def test_a_short_run_has_no_trend():
-    assert flatness.find_trends(cycles(flatness.LEAST_CYCLES - 1)) == {}
+    assert flatness.find_trends(cycles(flatness.LEAST_CYCLES - 1), ()) == {}
 
 
 def test_a_cycle_has_its_share_of_the_processor_and_of_the_disk():

@@ -1,7 +1,13 @@
 """What is wrong with a run of the soak."""
 
-from survival.soak import flatness
+from survival.soak import flatness, schedule
+from survival.soak.flatness import Trend
 from survival.soak.run import Result
+
+
+def find_trends(result: Result) -> dict[str, Trend]:
+    struck = schedule.find_struck(result.seed, len(result.cycles))
+    return flatness.find_trends(result.cycles, struck)
 
 
 def find_troubles(result: Result) -> list[str]:
@@ -20,7 +26,7 @@ def find_troubles(result: Result) -> list[str]:
     ]
     found += [
         f"{name} is not flat: {trend.second:g}, then {trend.last:g}, above {trend.most:g}"
-        for name, trend in flatness.find_trends(result.cycles).items()
+        for name, trend in find_trends(result).items()
         if not trend.is_flat
     ]
     return found
