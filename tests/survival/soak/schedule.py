@@ -35,8 +35,13 @@ def plan(seed: int, cycles: int) -> dict[int, str]:
 
 
 def find_struck(seed: int, cycles: int) -> set[int]:
-    """Return the cycles in which a fault strikes, counted from 0."""
-    return {(item - 1) // EACH for item in plan(seed, cycles)}
+    """Return the cycles that a fault reaches, counted from 0.
+
+    A cycle ends when its last item is in the ledger: the recovery from a fault there is in the next
+    one.
+    """
+    struck = plan(seed, cycles)
+    return {(item - 1) // EACH for item in struck} | {item // EACH for item in struck}
 
 
 def _draw(chance: random.Random, kinds: Mapping[str, Kind], number: int) -> list[str]:

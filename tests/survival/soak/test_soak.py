@@ -124,6 +124,14 @@ def test_a_plan_has_every_kind_and_a_supervisor_that_lives_for_half_of_the_run(s
     assert not [cycle for cycle in ending if cycles // 4 <= cycle < cycles * 3 // 4]
 
 
+def test_a_fault_at_the_last_item_of_a_cycle_reaches_the_next_one():
+    struck = schedule.plan(1, 48)
+    last = {item // work.EACH for item in struck if item % work.EACH == 0}
+    assert last
+    others = {(item - 1) // work.EACH for item in struck}
+    assert schedule.find_struck(1, 48) == last | others
+
+
 # The measures
 
 
