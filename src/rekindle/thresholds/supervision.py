@@ -211,10 +211,7 @@ LOGIN_RETRY_SECONDS = declare_threshold(
     "wait is twice as long.",
 )
 MAX_LOGIN_RETRY_SECONDS = declare_threshold(
-    3600.0,
-    "login.max_retry_seconds",
-    "seconds",
-    "Maximum wait after a failed login.",
+    3600.0, "login.max_retry_seconds", "seconds", "Maximum wait after a failed login."
 )
 RESET_MINUTE_MARGIN_SECONDS = declare_threshold(
     60.0,
