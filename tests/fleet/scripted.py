@@ -40,7 +40,7 @@ from rekindle.policy.projection.projection import Projection
 from rekindle.policy.supervision.next_move import AgentLimits
 
 HEARTBEAT_SECONDS = 2.0
-_EXITS = {"limit", "crash", "auth"}
+_EXITS = {"limit", "crash", "auth", "billing"}
 
 
 def definition(pool: str, **more) -> AgentDefinition:

@@ -93,7 +93,10 @@ def test_a_question_is_answered_once(engine):
     lived(engine.address, "asks", ["auth", "wait"], life)
 
 
-def test_a_question_without_an_answer_gets_its_default(engine):
+@pytest.mark.parametrize(
+    ("turn", "choice", "state"), [("billing", "stop", "stopped"), ("auth", "retry", "running")]
+)
+def test_a_question_without_an_answer_gets_its_default(engine, turn, choice, state):
     limits = AgentLimits(runtime=RuntimeSettings(questions=QuestionSettings(deadline=Duration(1))))
 
     async def life(agent: Life, hosts: Hosts) -> None:
@@ -102,10 +105,11 @@ def test_a_question_without_an_answer_gets_its_default(engine):
         await agent.until(lambda kept: kept.projection.answers)
         known = await agent.known()
         [answer] = known.answers.values()
-        assert (answer.choice, answer.origin, known.run.desired) == ("stop", "deadline", "stopped")
+        assert (answer.choice, answer.origin) == (choice, "deadline")
+        assert known.run.desired == state
         assert not hosts.done.is_set()
 
-    lived(engine.address, "unanswered", ["auth", "wait"], life)
+    lived(engine.address, f"unanswered-{turn}", [turn, "wait"], life)
 
 
 def test_a_launch_without_an_end_is_not_waited_for(engine):

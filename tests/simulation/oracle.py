@@ -16,6 +16,10 @@ AT_ONCE = 5.0
 CRASHES = {"crash", "hang", "resume-failed"}
 OUTSIDE = {"overload", "network"}
 PERSON = {"auth", "billing", "misconfigured", "budget", "no-permission"}
+RETRIED = {"auth"}
+"""After these, a launch is tried again by itself, because a person fixes the cause elsewhere."""
+FIRST_RETRY, LAST_RETRY = 30.0, 3600.0
+"""The time until then, after the first failure in a row and at most."""
 FIRST_PROBE, LAST_PROBE = 900.0, 3600.0
 """The time without a probe, and until the next probe at the latest, after a limit without an end.
 """
@@ -59,6 +63,7 @@ class Oracle:
         """The last events, to find the reason of a violation."""
         self._desired = ""
         self._safe = self._over = False
+        self._retry_due = None
         self._began = {"true": 0.0, "wall": 0.0}
         self._restarted = set()
         """Launches that are ended for a restart."""
@@ -91,7 +96,7 @@ class Oracle:
         """Reset the failure counters: the operator asked for another start."""
         self._row = self._lost = self._limit_row = 0
         self._crashes = []
-        self._instant = 0
+        self._instant = self._refused = 0
         self._blurred = False
         self._last = ""
         self._full = 0
@@ -382,7 +387,7 @@ class Oracle:
             case events.DesiredSet():
                 self._said(event)
             case events.QuestionAsked():
-                self._questions[event.question] = event
+                self._asked(event)
             case events.QuestionAnswered():
                 self._answered(event)
             case events.RestartRequested():
@@ -448,18 +453,35 @@ class Oracle:
         self._counts_launches_again()
         self._stopped = set(self._pending)
 
+    def _asked(self, event):
+        self.remember(f"a question is asked: {event.about}")
+        self._questions[event.question] = event
+        is_retried = event.about in RETRIED
+        self.require((event.default == "retry") == is_retried, "another default than was promised")
+        if is_retried:
+            least = min(FIRST_RETRY * 2.0 ** min(self._refused - 1, 10), LAST_RETRY)
+            pause = (event.deadline - event.ts).total_seconds()
+            self.require(least <= pause <= LAST_RETRY, f"tried again after {pause:g} s")
+
     def _answered(self, event):
-        """No person answers here: a deadline does, which never starts an agent."""
+        """No person answers here: a deadline does, which only starts an agent without a login."""
         self.remember(f"a question is answered: {event.effect}")
         question = self._questions.pop(event.question, None)
         self.require(question is not None, "a question was answered twice, or was never asked")
         self.require(event.origin == "deadline", "a person has answered who does not exist")
         is_late = question.deadline is not None and self._host.clock() >= question.deadline
         self.require(is_late, "a default applies before its deadline")
-        self.require(event.effect in {"stop", "note"}, "a deadline starts the agent")
+        effects = {"restart"} if question.about in RETRIED else {"stop", "note"}
+        self.require(event.effect in effects, f"a deadline has the effect {event.effect}")
         if event.effect == "stop":
             self._desired = "stopped"
             self._is_to_stop()
+        elif event.effect == "restart":
+            refused = self._refused
+            self._forget()
+            self._refused = refused
+            self._safe = False
+            self._expect()
 
     def _run_ended(self, event):
         self.remember(f"the run ends: {event.why}")
@@ -575,8 +597,9 @@ class Oracle:
         self._worked += worked
         if is_stopped:
             return
-        self._idle += 1
-        self._idle_ended_at = self._host.true
+        if cause not in RETRIED:
+            self._idle += 1
+            self._idle_ended_at = self._host.true
         self._has_handed_off |= cause == "handoff"
         if cause in {"clean", "handoff", "context-full"}:
             self._failing_at, self._is_told = None, False
@@ -640,6 +663,7 @@ class Oracle:
             self._full = 0
             self._blurred = self._blurred and cause == "lost"
         self._last = cause
+        self._refused = self._refused + 1 if cause in RETRIED else 0
         self._full += cause == "context-full"
         self._ended_at, self._pause, self._reset = host.true, (0.0, 0.0), None
         if cause in CRASHES:
@@ -792,9 +816,22 @@ class Oracle:
             self.require(host.true <= self._due, f"it is not back after {self._last or 'nothing'}")
         if self._stop_by is not None and host.is_up:
             self.require(host.true <= self._stop_by, "it runs on, although it is to stop")
+        self._look_for_retry()
         process = host.process
         if process is not None and process.alive and host.is_up:
             self._look_at(process)
+
+    def _look_for_retry(self):
+        """Whoever logs in again finds the agent at work after the pause, without a command."""
+        host, asked = self._host, next(reversed(self._questions.values()), None)
+        waits = self._safe and self._desired == "running" and host.is_up and not host.signals
+        is_due = asked is not None and asked.about in RETRIED and host.clock() >= asked.deadline
+        if not (waits and is_due):
+            self._retry_due = None
+        elif self._retry_due is None:
+            self._retry_due = host.true + AT_ONCE
+        else:
+            self.require(host.true <= self._retry_due, "it is not tried again")
 
     def _look_for_supervisor(self):
         """There is one, from the first moment on at which the watchdog can look."""

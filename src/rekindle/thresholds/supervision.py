@@ -203,16 +203,6 @@ MAX_LIMIT_PROBE_SECONDS = declare_threshold(
     "seconds",
     "Maximum wait after a usage limit whose reset time is unknown.",
 )
-LOGIN_RETRY_SECONDS = declare_threshold(
-    30.0,
-    "login.retry_seconds",
-    "seconds",
-    "Wait after a failed login before the agent is started again without an answer. Each further "
-    "wait is twice as long.",
-)
-MAX_LOGIN_RETRY_SECONDS = declare_threshold(
-    3600.0, "login.max_retry_seconds", "seconds", "Maximum wait after a failed login."
-)
 RESET_MINUTE_MARGIN_SECONDS = declare_threshold(
     60.0,
     "limits.minute_margin_seconds",

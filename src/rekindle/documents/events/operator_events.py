@@ -5,6 +5,9 @@ from typing import Any, Literal
 
 from rekindle.documents.events.event import Event
 
+DEADLINE = "deadline"
+"""Origin of a default answer that is recorded because the deadline has passed."""
+
 
 class DesiredSet(Event, frozen=True, kw_only=True, tag="desired.set"):
     summary = "The operator decided whether the agent should run, regardless of any marker file."

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from rekindle.documents import events
+from rekindle.documents.events.operator_events import DEADLINE
 from rekindle.errors import RekindleError
 from rekindle.flows.operator.ask_operator import QuestionAsker
 from rekindle.flows.supervisor_ports import AgentSpec, SupervisorPorts, TroubleReport
@@ -17,7 +18,6 @@ from rekindle.harnesses.untrusted_json import describe_call, parse_object, to_ma
 from rekindle.hook.permission_gate import DESCRIBED_TOOLS
 from rekindle.policy.operator import asked_calls
 from rekindle.policy.operator.asked_calls import ALLOW, AskedCall
-from rekindle.policy.operator.questions import DEADLINE
 from rekindle.policy.projection.projection import Projection
 from rekindle.stores.files.writer import Writer
 from rekindle.system.files import durable_files

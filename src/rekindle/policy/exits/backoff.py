@@ -5,7 +5,7 @@ from rekindle.policy.settings.runtime_settings import (
     MAX_LIMIT_PROBE_SECONDS,
     RestartSettings,
 )
-from rekindle.thresholds.supervision import LOGIN_RETRY_SECONDS, MAX_LOGIN_RETRY_SECONDS
+from rekindle.thresholds.login_limits import LOGIN_RETRY_SECONDS, MAX_LOGIN_RETRY_SECONDS
 
 _MOST_DOUBLINGS = 60
 """Maximum number of doublings.

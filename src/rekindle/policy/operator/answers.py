@@ -16,6 +16,7 @@ from rekindle.documents.events import (
     QuestionAnswered,
     QuestionAsked,
 )
+from rekindle.documents.events.operator_events import DEADLINE
 from rekindle.documents.tables import require_same
 from rekindle.errors import AnswerError, UsageError
 from rekindle.formats.identifiers import to_one_line
@@ -24,7 +25,6 @@ from rekindle.policy.exits.stop_reasons import RETRY, STOP_REASONS
 from rekindle.policy.operator.questions import (
     ASKED,
     ASKED_CHOICES,
-    DEADLINE,
     PERMISSION,
     PERMISSION_CHOICES,
     find_question_state,

@@ -15,6 +15,7 @@ from rekindle.documents import events
 from rekindle.documents.events import (
     QuestionAsked,
 )
+from rekindle.documents.events.operator_events import DEADLINE
 from rekindle.documents.launches.launch_types import RefusedCall
 from rekindle.documents.manifest_keys import Budget
 from rekindle.formats.identifiers import to_one_line
@@ -44,8 +45,6 @@ NEVER_BLOCKING = frozenset({PERMISSION, ASKED})
 """Reasons of questions that stay open while the agent works."""
 BUDGET = "budget"
 WAITING = "waiting"
-DEADLINE = "deadline"
-"""Origin of a default answer that is recorded because the deadline has passed."""
 REFUSED_CALL_PREFIX = "permission for a call that was refused: "
 """Prefix of questions about a refused call."""
 WAITING_CALL_PREFIX = "permission for a call that waits: "

@@ -16,7 +16,12 @@ from rekindle.policy.exits.restart import (
     EnterSafeMode,
     WaitUntil,
 )
-from rekindle.policy.exits.stop_reasons import REACTIONS, find_reaction
+from rekindle.policy.exits.stop_reasons import (
+    REACTIONS,
+    STOP_REASONS,
+    find_reaction,
+    parse_reason,
+)
 from rekindle.policy.progress.work_progress import find_progress
 from rekindle.policy.projection.sessions import LaunchRecord
 from rekindle.policy.settings.runtime_settings import (
@@ -95,6 +100,8 @@ def _find_position(end: LaunchRecord | CycleEnded) -> int:
 
 def _add_launch(idle: IdleWork, launch: LaunchRecord, usd: float, *, counts: bool) -> IdleWork:
     has_failed = counts and not REACTIONS[find_reaction(launch.exit)].is_intended
+    # A login may be repaired only after days, and until then the model is never asked.
+    counts = counts and not STOP_REASONS[parse_reason(launch.exit)].is_retried
     return msgspec.structs.replace(
         idle,
         launches=idle.launches + counts,

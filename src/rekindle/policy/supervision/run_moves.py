@@ -11,17 +11,11 @@ from typing import Final, Literal
 import msgspec
 
 from rekindle.documents import events
+from rekindle.documents.events.operator_events import DEADLINE
 from rekindle.documents.manifest_keys import Budget
 from rekindle.policy.exits import restart, stop_reasons
-from rekindle.policy.exits.restart import (
-    EnterSafeMode,
-    StopRun,
-    WaitUntil,
-)
-from rekindle.policy.exits.session_choice import (
-    ResumeSession,
-    StartFresh,
-)
+from rekindle.policy.exits.restart import EnterSafeMode, StopRun, WaitUntil
+from rekindle.policy.exits.session_choice import ResumeSession, StartFresh
 from rekindle.policy.handoff import window_rule
 from rekindle.policy.progress import idle
 from rekindle.policy.progress.idle import IdleWork
@@ -331,8 +325,9 @@ def apply_answer(run: RunState, event: events.QuestionAnswered) -> RunState:
         return change(run, stopped=max(run.stopped, event.seq))
     run = change(run, wanted=max(run.wanted, event.seq))
     if event.effect == "restart":
-        seq = event.seq
-        run = change(run, restarted=max(run.restarted, seq), intervened=max(run.intervened, seq))
+        run = change(run, restarted=max(run.restarted, event.seq))
+        if event.origin != DEADLINE:  # otherwise a login that fails again and again lifts bounds
+            run = change(run, intervened=max(run.intervened, event.seq))
     return change(run, raised=add_caps(run.raised, event.seq, event.budget))
 
 

@@ -25,12 +25,9 @@ from rekindle.policy.supervision.run_moves import (
     decide_next_move,
     is_new_run,
 )
+from rekindle.thresholds.login_limits import LOGIN_RETRY_SECONDS
 from rekindle.thresholds.proposal_limits import ASKED_OPEN
-from rekindle.thresholds.supervision import (
-    LOGIN_RETRY_SECONDS,
-    QUESTIONS_A_LAUNCH,
-    QUESTIONS_KEPT,
-)
+from rekindle.thresholds.supervision import QUESTIONS_A_LAUNCH, QUESTIONS_KEPT
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)

@@ -44,6 +44,12 @@ def test_launches_are_counted_since_the_last_progress():
     assert found.failing == NOW + timedelta(minutes=6)
 
 
+def test_launches_without_a_login_are_not_counted():
+    """They are paced already, and a person may repair the login only after days."""
+    found = measured(launch(2), launch(4, "auth"), launch(6, "auth"))
+    assert (found.launches, found.seconds) == (1, 1800.0)
+
+
 def test_a_cycle_that_moved_forward_counts_for_its_launches():
     cycle = CycleEnded(ts=NOW, seq=5, cycle=1, signs=WorkSigns(asks_else=True))
     assert measured(launch(2), launch(6), cycles=[cycle]).launches == 1

@@ -288,6 +288,10 @@ def answer(effect, **more):
     [
         (answer("note"), {}),
         (answer("stop"), {"desired": "stopped", "stopped": 2}),
+        (
+            answer("restart", origin="deadline"),
+            {"desired": "running", "wanted": 2, "restarted": 2},
+        ),
         (answer("continue"), {"desired": "running", "wanted": 2}),
         (
             answer("restart"),
@@ -359,10 +363,12 @@ def test_the_last_raise_of_a_cap_counts():
         (RESTART, (2, 2)),
         (events.RestartRequested(ts=NOW, once=True), (2, 0)),
         (events.PersonAnswered(ts=NOW, text="yes"), (2, 2)),
+        (answer("restart"), (2, 2)),
+        (answer("restart", origin="deadline"), (2, 0)),
     ],
 )
 def test_which_restarts_reset_the_stall_ladder(event, expected):
-    """All but a restart for one launch."""
+    """All but a restart for one launch, and one that nobody asked for."""
     run = folded(STARTED, event)
     assert (run.restarted, run.intervened) == expected
 
