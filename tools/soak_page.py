@@ -13,8 +13,9 @@ INTRODUCTION = """\
 Rekindle works for {hours} simulated hours with each of the three CLIs, and with several random
 seeds:
 
-- A cycle has {each} items and stands for half an hour. It takes some seconds here, so pauses after
-  a crash are shorter too. A usage limit lasts one or two real minutes.
+- A cycle has {each} items and stands for half an hour, or for an hour in a run of half as many
+  cycles. It takes some seconds here, so pauses after a crash are shorter too. A usage limit lasts
+  one or two real minutes.
 - In every second cycle on average, a random fault strikes at a random item. A run counts only if
   each fault really happened. The CLIs are set to retry a request only once, so that Rekindle sees
   the errors.

@@ -100,7 +100,7 @@ def test_a_question_without_an_answer_gets_its_default(engine, turn, choice, sta
     limits = AgentLimits(runtime=RuntimeSettings(questions=QuestionSettings(deadline=Duration(1))))
 
     async def life(agent: Life, hosts: Hosts) -> None:
-        await agent.define("pool-unanswered", limits)
+        await agent.define(f"pool-unanswered-{turn}", limits)
         await agent.run()
         await agent.until(lambda kept: kept.projection.answers)
         known = await agent.known()

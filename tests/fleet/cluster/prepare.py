@@ -4,6 +4,7 @@ The programs stay in a cache folder for each version, so that they are built onc
 """
 
 import os
+import pwd
 import re
 import shutil
 import subprocess
@@ -33,7 +34,9 @@ class Programs:
 
 def cache_folder() -> Path:
     given = os.environ.get("REKINDLE_CLUSTER_CACHE")
-    return Path(given) if given else Path.home() / ".cache/rekindle-cluster" / VERSION
+    # Not $HOME, which is a folder of their own in the tests.
+    home = Path(pwd.getpwuid(os.getuid()).pw_dir)
+    return Path(given) if given else home / ".cache/rekindle-cluster" / VERSION
 
 
 def find_programs() -> Programs:

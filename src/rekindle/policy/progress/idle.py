@@ -1,6 +1,6 @@
 """Measure work without progress, delay further launches, and decide when to pause the run."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -55,6 +55,7 @@ class IdleWork(msgspec.Struct, frozen=True):
 
 
 _NONE = IdleWork()
+_End = LaunchRecord | CycleEnded
 
 
 def sum_idle_launches(
@@ -72,29 +73,40 @@ def sum_idle_launches(
     but their hours and cost are.
     """
     since = max(began, intervened)
-    ends: list[LaunchRecord | CycleEnded] = [
-        *(end for end in attempts if end.exit),
-        *cycles.values(),
-    ]
+    ends: list[_End] = [*(end for end in attempts if end.exit), *cycles.values()]
+    ends.sort(key=_find_position)
     signs: dict[type, list[WorkSigns]] = {LaunchRecord: [], CycleEnded: []}
-    idle_work, billed, spent, base = _NONE, False, 0.0, 0.0
-    for end in sorted(ends, key=_find_position):
-        before = signs[type(end)]
+    before: list[list[WorkSigns]] = []
+    for end in ends:
+        known = signs[type(end)]
+        before.append(known)
+        if end.signs is not None and end.signs.artefacts:
+            signs[type(end)] = [*known, end.signs]
+    # From the last one back: comparing all of them would take ever longer as the agent works on.
+    resets = ((at, _find_reset(ends[at], before[at], since)) for at in reversed(range(len(ends))))
+    last, idle_work = next(((at, reset) for at, reset in resets if reset is not None), (-1, _NONE))
+    billed, spent, base = False, 0.0, 0.0
+    for at, end in enumerate(ends):
         if isinstance(end, LaunchRecord):
             spent = end.run_usd if end.seq > began else 0.0
             billed = billed if end.billed is None else end.billed
-        if end.seq <= since or find_progress(end.signs, before):
-            idle_work, base = _NONE, spent
-        elif isinstance(end, LaunchRecord) and end.fruitless is not None:
-            idle_work, base = IdleWork(seconds=end.fruitless), spent
-        elif isinstance(end, LaunchRecord):
-            idle_work = _add_launch(idle_work, end, spent - base, counts=end.seq > stopped)
-        if end.signs is not None and end.signs.artefacts:
-            before.append(end.signs)
+            if at > last:
+                idle_work = _add_launch(idle_work, end, spent - base, counts=end.seq > stopped)
+        if at == last:
+            base = spent
     return msgspec.structs.replace(idle_work, billed=billed, signs=tuple(signs[LaunchRecord]))
 
 
-def _find_position(end: LaunchRecord | CycleEnded) -> int:
+def _find_reset(end: _End, before: Sequence[WorkSigns], since: int) -> IdleWork | None:
+    """Return the totals from which counting starts again after this end, or None if it goes on."""
+    if end.seq <= since or find_progress(end.signs, before):
+        return _NONE
+    if isinstance(end, LaunchRecord) and end.fruitless is not None:
+        return IdleWork(seconds=end.fruitless)
+    return None
+
+
+def _find_position(end: _End) -> int:
     return end.seq if isinstance(end, CycleEnded) else end.ended_seq or end.seq
 
 

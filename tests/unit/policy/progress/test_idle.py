@@ -10,7 +10,7 @@ from rekindle.documents.events import (
     WorkSigns,
 )
 from rekindle.policy.exits.session_choice import StartFresh
-from rekindle.policy.progress import idle
+from rekindle.policy.progress import idle, work_progress
 from rekindle.policy.projection.sessions import LaunchRecord
 from rekindle.policy.settings.runtime_settings import (
     ProgressSettings,
@@ -48,6 +48,23 @@ def test_launches_without_a_login_are_not_counted():
     """They are paced already, and a person may repair the login only after days."""
     found = measured(launch(2), launch(4, "auth"), launch(6, "auth"))
     assert (found.launches, found.seconds) == (1, 1800.0)
+
+
+@pytest.mark.parametrize("launches", [20, 60])
+def test_only_what_came_after_the_last_progress_is_compared(monkeypatch, launches):
+    """Otherwise, each look at a busy agent costs more the longer it has worked."""
+    compared = []
+
+    def compare(signs, before=()):
+        compared.append(signs)
+        return work_progress.find_progress(signs, before)
+
+    monkeypatch.setattr(idle, "find_progress", compare)
+    works = [
+        launch(2 * n, signs=WorkSigns(artefacts=("a" * n + ".py",))) for n in range(1, launches)
+    ]
+    assert measured(*works, launch(200), launch(202)).launches == 2
+    assert len(compared) == 3
 
 
 def test_a_cycle_that_moved_forward_counts_for_its_launches():
