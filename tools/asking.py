@@ -34,6 +34,7 @@ command that `status` shows and replace `"TEXT"` with your answer. If you leave 
   and stores your answers outside the workspace.
 - For `auth`, the default is `retry`, first after 30 seconds and finally every hour. So the agent
   continues after you log in, even if you do not answer. Only the first question notifies you.
+  Rekindle tries until you stop the agent; a short `questions: deadline:` shortens the pauses.
 - After the deadline, the question stays in the list as unanswered until you start the agent again.
 - `restart` and `stop` withdraw the question, and so does `run` if the run has ended. If the agent
   still needs you, the next `run` asks again. A question about a refused call stays open, and

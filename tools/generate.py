@@ -15,6 +15,7 @@ import output_page
 import plugin_files
 import price_page
 import scale
+import soak_chart
 import survival_chart
 import survival_page
 from msgspec.structs import replace
@@ -271,6 +272,7 @@ PAGES = {
     "../explanation/scale.md": scale.page,
     "../explanation/survival.md": survival_page.page,
     "../images/survival.svg": survival_chart.draw,
+    "../images/soak.svg": soak_chart.draw,
 }
 
 

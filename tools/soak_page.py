@@ -25,6 +25,8 @@ seeds:
   (memory), {descriptors:g} (open files) or {cost:.0f} percent (processor time, disk) above that of
   the second quarter. Processor time and disk are those of cycles without a fault, because a fault
   has a cost of its own, which the chart shows.
+- Processor time is adjusted by that of a fixed piece of work in the same cycle, because other
+  programs on the machine slow down both.
 - Snapshots in git are not counted. Git stores the list of a folder again when it changes, so they
   grow with the number of files.
 

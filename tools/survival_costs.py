@@ -9,12 +9,13 @@ UNLIKE = {"none", "operator-stop", "early-finish", "night"}
 MOST = 1.15
 """Tokens of a run beside the ideal one; a cell above it is listed with its cause."""
 AGAIN = "the resumed model looks at what is done, and makes the killed call again"
+OWN = "Rekindle's prompt and the report at the end are part of each run, also without a fault"
 CAUSES = {
-    "overload": "each refused request is sent again",
+    "overload": OWN,
     "hang": "the resumed model looks at what is done",
-    "background": "the CLI reports the process in its requests",
-    "limit": "the refused request is sent again, and its whole conversation with it",
-    "login": "refused requests are sent again, and the model looks at what is done",
+    "background": OWN,
+    "limit": "the resumed model looks at what is done",
+    "login": "the resumed model looks at what is done",
     "cli-killed": AGAIN,
     "tool-killed": AGAIN,
     "both-killed": AGAIN,
@@ -62,7 +63,8 @@ def _introduce(stored: Stored) -> str:
     )
     return _wrap(
         f"The ideal run is the CLI alone, without a fault: {runs}. On average over the single "
-        f"faults after which all items must be done, Rekindle needs {' and '.join(shares)}. A "
+        f"faults after which all items must be done, Rekindle needs {' and '.join(shares)}. The "
+        f"target is {MOST}. Refused requests cost no tokens here. A "
         "session that is resumed or replaced costs two or three more requests, because the model "
         "looks again at what is done. Each cell shows the tokens as a multiple of the ideal run, "
         "and the seconds until the next item was done: from the fault, or from its end if nothing "

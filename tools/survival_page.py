@@ -2,6 +2,7 @@
 
 import textwrap
 
+from soak_page import render_soak
 from survival_costs import render_costs
 from survival_figures import CLI_NAMES, OURS, WIDTH, Cell, Stored, describe_range, read
 from survival_told import render_tools
@@ -18,26 +19,32 @@ The task has {items} items, in an empty git repository. The model looks at what 
 one item after the other; each is a file and a line in a ledger. So the ledger shows what was lost,
 and what was done twice.
 The model decides only from the conversation that the CLI sends, and answers every tool in the same
-way. Each fault happens at the seventh item, never at a point in time, and a run counts only if the
-fault really happened.
+way. Each single fault happens at a request or at an item, mostly the seventh, never at a point in
+time, and a run counts only if the fault really happened.
 
-To measure all cells again, or one of them, use:
+To measure all cells again, or one of them, use a checkout of the repository:
 
 ```sh
-just survival                       # every cell that has no result yet; the logs are kept
-just survival rekindle cli-killed   # one row of one tool, with both CLIs
+bash .ci/setup && export PATH="$PWD/.venv/bin:$PATH"   # some minutes, once
+just survival                       # every cell that has no result yet
+just survival rekindle cli-killed   # one row of one tool, with both CLIs, or with --cli codex
 just survival --repeat 5 --store    # five runs of each cell, then `just docs` for this page
+just survival --help                # the names of all tools and faults
 ```
 
-The logs of a run are in `build/survival/TOOL-CLI/FAULT/NUMBER`: each request to the model, the
-output of each program, and the project and the home in the end. You need Linux, root and npm.
+You need Linux, root, npm and the network, from which each tool and CLI is installed once. Without
+`--again`, a cell that has a result is not played again. What was kept of a run is in
+`build/survival/TOOL-CLI/FAULT/NUMBER`: all measures in `result.json`, one line per request to the
+model in `requests.jsonl`, the output of each program in `boot-1`, and the project and the home
+after the run in `kept`.
 
 ![A chart: items done during a night with six faults, one line per tool](../images/survival.svg)
 
 ## Results
 
-✓ means that all items were done once, that no process was left, and that a person did not have to
-do anything. Where a person had to start or restart something, the benchmark did so and counted it.
+✓ means that all items were done once (those until the stop, or until the early end), that no
+process was left, and that a person did not have to do anything. Where a person had to start or
+restart something, the benchmark did so and counted it.
 The measures are of {date}, with Claude Code {claude} and Codex {codex}.
 
 {runs}
@@ -52,6 +59,15 @@ Each tool is set up as its own documentation recommends for work without a perso
 its last line about a problem, and its last line of all, in the first run of each cell. For
 Rekindle, these are lines of `rekindle logs` and `rekindle status`.
 """
+SOONER = """\
+## Who continued sooner
+
+In these cells, another tool did all items without help, and its next item was done at least
+10 seconds sooner than Rekindle's. A loop keeps starting the CLI; Rekindle waits longer after each
+failure, because a failed start can cost money or be counted by the provider. If only the tool
+itself is killed, the CLI of a loop goes on without it; Rekindle ends that CLI, so that no two of
+them ever work in one folder.
+"""
 LIMITS = """\
 ## Limits of the method
 
@@ -62,6 +78,10 @@ LIMITS = """\
 - The person of the benchmark logs in again after an expired login, and frees the full disk. This is
   not counted, because every tool needs it. The person looks at a running tool after two minutes
   without a request (a usage limit: five minutes, a hang: fifteen, a login: one and a half).
+- After a login is repaired, Rekindle may wait as long as it was expired, at most an hour.
+- A model that repeats its plan stops as soon as its prompt says that it is stuck. Rekindle's prompt
+  says so; whether a real model would listen is not measured.
+- Of Rekindle's files, `state.json` is truncated. `crash-safety.md` describes what protects its log.
 - A hang is one of the CLI's process: all of its threads stop for good. If only a connection hangs,
   Claude Code notices it by itself after about five minutes.
 - A usage limit resets at a full minute, because the CLIs print no seconds.
@@ -75,7 +95,7 @@ def page() -> str:
     stored = read()
     parts = [
         INTRODUCTION.format(
-            better=_wrap(_COMPARED + _find_better(stored) + _find_sooner(stored)),
+            better=_wrap(_COMPARED + _find_better(stored) + _refer_to_sooner(stored)),
             items=stored.items,
             date=stored.date,
             claude=stored.clis["claude-code"],
@@ -85,9 +105,9 @@ def page() -> str:
     ]
     for cli, name in CLI_NAMES.items():
         parts += [f"### With {name}\n", *_verdicts(stored, cli), ""]
-    parts += ["## Tokens and time\n", *render_costs(stored)]
+    parts += [*_list_sooner(stored), "## Tokens and time\n", *render_costs(stored)]
     parts += ["## Set-up, and what each tool told\n", ABOUT_MESSAGES, *render_tools(stored)]
-    return "\n".join([*parts, LIMITS])
+    return "\n".join([*parts, render_soak(), LIMITS])
 
 
 def _find_better(stored: Stored) -> str:
@@ -107,8 +127,17 @@ def _find_better(stored: Stored) -> str:
     return f"Another tool did better than Rekindle in these cells: {'; '.join(found)}."
 
 
-def _find_sooner(stored: Stored) -> str:
+def _refer_to_sooner(stored: Stored) -> str:
     """Return the sentence about tools that did all items as well, and continued sooner."""
+    count = len(_find_sooner(stored))
+    if not count:
+        return ""
+    cells = "one cell" if count == 1 else f"{count} cells"
+    return f" In {cells}, another tool [continued sooner](#who-continued-sooner)."
+
+
+def _find_sooner(stored: Stored) -> list[tuple[Cell, Cell]]:
+    """Return such cells of other tools, each with the cell of ours."""
     found = []
     for cell in stored.cells:
         ours = stored.cell(OURS, cell.cli, cell.fault)
@@ -117,13 +146,29 @@ def _find_sooner(stored: Stored) -> str:
         if None in (cell.resumed_after, ours.resumed_after):
             continue
         if ours.resumed_after - cell.resumed_after >= SOONER_SECONDS:
-            times = f"{cell.resumed_after:.0f} s instead of {ours.resumed_after:.0f} s"
-            found.append(
-                f"{cell.contender} with {CLI_NAMES[cell.cli]}, {_title(stored, cell)} ({times})"
-            )
-    if not found:
-        return ""
-    return f" Another tool did as well, and continued sooner, in these cells: {'; '.join(found)}."
+            found.append((cell, ours))
+    return found
+
+
+def _list_sooner(stored: Stored) -> list[str]:
+    rows = [
+        f"| {_title(stored, cell)} | {CLI_NAMES[cell.cli]} | {cell.contender} "
+        f"| {cell.resumed_after:.0f} s | {ours.resumed_after:.0f} s |"
+        for cell, ours in sorted(_find_sooner(stored), key=lambda pair: _order(stored, pair[0]))
+    ]
+    if not rows:
+        return []
+    return [
+        SOONER,
+        "| fault | CLI | tool | its time | Rekindle |",
+        "|---|---|---|---:|---:|",
+        *rows,
+        "",
+    ]
+
+
+def _order(stored: Stored, cell: Cell) -> tuple[int, str, str]:
+    return list(stored.faults).index(cell.fault), cell.cli, cell.contender
 
 
 def _describe_runs(stored: Stored) -> str:
@@ -132,7 +177,10 @@ def _describe_runs(stored: Stored) -> str:
     for name in dict.fromkeys(cell.contender for cell in stored.cells):
         counts = [len(cell.runs) for cell in stored.cells if cell.contender == name]
         often.setdefault(describe_range(counts), []).append(name)
-    played = ", ".join(f"{count} times ({', '.join(names)})" for count, names in often.items())
+    played = ", ".join(
+        f"{'once' if count == '1' else f'{count} times'} ({', '.join(names)})"
+        for count, names in often.items()
+    )
     differ = [
         f"{cell.contender} with {CLI_NAMES[cell.cli]}, {_title(stored, cell)}"
         for cell in stored.cells
@@ -156,5 +204,5 @@ def _verdicts(stored: Stored, cli: str) -> list[str]:
     rows = [f"| fault | {' | '.join(names)} |", f"|---|{'---|' * len(names)}"]
     for fault, title in stored.faults.items():
         cells = [stored.verdict(contenders[name], fault) for name in names]
-        rows.append(f"| {title} | {' | '.join(cells)} |")
+        rows.append(f"| {title} (`{fault}`) | {' | '.join(cells)} |")
     return rows

@@ -109,10 +109,10 @@ MEASURED = {
     "The agent hangs": {"hang"},
     "The context window fills up": {"window"},
     "You reach a usage limit": {"limit"},
-    "The network or the model is down": {"overload"},
+    "The model is overloaded, or the network is down": {"overload"},
     "Rekindle itself is killed, or the host reboots": {"both-killed", "reboot"},
-    "The disk fills up, or the power fails": {"disk-full"},
-    "The agent repeats itself, or waits for you": {"same-plan"},
+    "The disk fills up": {"disk-full"},
+    "The agent repeats its plan": {"same-plan"},
 }
 """The faults of the survival benchmark behind each measured row."""
 

@@ -40,6 +40,7 @@ def _play(tool: str, cli: str, fault: str, number: int, *, again: bool) -> bool:
     made = contenders.make(tool, cli)
     folder = ROOT / made.about.key / fault / str(number)
     if not again and cell.has_result(folder, made.about):
+        print(f"{made.about.key}: {fault} {number} has a result in {folder}; --again repeats it")
         return True
     folder.parent.mkdir(parents=True, exist_ok=True)
     with folder.with_name(f"{folder.name}.lock").open("w") as lock:
@@ -58,6 +59,7 @@ def _play_alone(made: Contender, fault: str, folder: Path) -> bool:
     if not installed.exists():
         shutil.rmtree(prefix, ignore_errors=True)
         prefix.mkdir(parents=True)
+        print(f"installing {made.about.name} {made.about.version}", flush=True)
         made.install(prefix)
         installed.touch()
     made.prefix = prefix

@@ -86,19 +86,21 @@ def test_a_cell_in_which_another_tool_did_better_is_in_the_first_paragraph():
     assert "No tool did better" in " ".join(found.split())
 
 
-def test_a_tool_that_did_as_well_and_sooner_is_in_the_first_paragraph():
+def test_a_tool_that_did_as_well_and_sooner_is_in_the_first_paragraph_and_in_a_table():
     stored = read()
-    late = msgspec.structs.replace(GOOD, resumed_after=40.0)
+    late = changed(resumed_after=40.0)
     cells = [
         Cell("rekindle", "codex", "login", [late]),
         Cell("plain-loop", "codex", "login", [GOOD]),
     ]
-    found = survival_page._find_sooner(msgspec.structs.replace(stored, cells=cells))
-    assert found.endswith(
-        "plain-loop with Codex, an expired login, which is later repaired (2 s instead of 40 s)."
-    )
+    found = msgspec.structs.replace(stored, cells=cells)
+    assert "In one cell, another tool" in survival_page._refer_to_sooner(found)
+    row = "| an expired login, which is later repaired | Codex | plain-loop | 2 s | 40 s |"
+    assert row in survival_page._list_sooner(found)
     cells = [msgspec.structs.replace(one, runs=[GOOD]) for one in cells]
-    assert survival_page._find_sooner(msgspec.structs.replace(stored, cells=cells)) == ""
+    found = msgspec.structs.replace(stored, cells=cells)
+    assert survival_page._refer_to_sooner(found) == ""
+    assert survival_page._list_sooner(found) == []
 
 
 def test_runs_of_a_cell_that_disagree_are_named():

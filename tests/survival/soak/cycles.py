@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from statistics import mean, median
 from typing import Any
 
 from survival.soak.measure import Seen
@@ -23,6 +24,8 @@ class Cycle:
     elsewhere: int = 0
     """Bytes by which the user's folder of Rekindle and the snapshots in git grew."""
     seconds: float = 0.0
+    reference: float = 1.0
+    """Mean processor time of a fixed piece of work during the cycle, in seconds."""
     life: int = 0
     """Number of the supervisor that finished the cycle, counted from 0."""
 
@@ -38,14 +41,16 @@ class Cycles:
     _spent: dict[Any, float] = field(default_factory=dict)
     """Processor time of each process, as last seen."""
     _lives: list[Any] = field(default_factory=list)
+    _references: list[float] = field(default_factory=list)
     _before: tuple[float, tuple[int, int], float] = (0.0, (0, 0), 0.0)
     """Processor time, disk and time at the end of the last cycle."""
 
     def begin(self, at: float) -> None:
         self._before = (0.0, self.measure_disk(), at)
 
-    def note(self, found: Iterable[Seen]) -> None:
+    def note(self, found: Iterable[Seen], reference: float) -> None:
         """Note one moment."""
+        self._references.append(reference)
         for seen in found:
             now = self._now
             for what, value in (("memory", seen.memory), ("descriptors", seen.descriptors)):
@@ -63,5 +68,18 @@ class Cycles:
         now.disk, now.elsewhere = disk[0] - disk_before[0], disk[1] - disk_before[1]
         now.seconds = round(at - at_before, 2)
         now.life = len(self._lives) - 1
+        now.reference, self._references = mean(self._references), []
         self.finished.append(now)
         self._now, self._before = Cycle(), (spent, disk, at)
+
+
+def adjust_processor(cycles: Iterable[Cycle]) -> None:
+    """Convert processor times to the usual speed of the run.
+
+    Two virtual cores often share one real core, so the same work takes up to twice as long while
+    other programs work too.
+    """
+    found = list(cycles)
+    usual = median(one.reference for one in found) if found else 1.0
+    for one in found:
+        one.processor = round(one.processor * usual / one.reference, 3)

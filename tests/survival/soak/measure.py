@@ -1,6 +1,8 @@
 """What Rekindle's own processes and its files cost: read from /proc and from the disk."""
 
+import json
 import os
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
@@ -11,6 +13,9 @@ ROLES: Final = {"run": "supervisor", "daemon": "daemon"}
 """The commands that stay, and what each of them is; hooks and commands run for a moment only."""
 _PAGE_KIB: Final = os.sysconf("SC_PAGE_SIZE") // 1024
 _TICK: Final = 1 / os.sysconf("SC_CLK_TCK")
+_REFERENCE: Final = json.dumps([{"item": number, "done": True} for number in range(200)])
+_REFERENCE_ROUNDS: Final = 20
+"""Some milliseconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +75,14 @@ def _find_role(words: list[str]) -> str:
         if before == "rekindle":
             return ROLES.get(word, "")
     return ""
+
+
+def time_reference() -> float:
+    """Return the processor time of a fixed piece of work, which other programs slow down too."""
+    began = time.thread_time()
+    for _ in range(_REFERENCE_ROUNDS):
+        json.loads(_REFERENCE)
+    return time.thread_time() - began
 
 
 def measure_disk(folder: Path) -> int:

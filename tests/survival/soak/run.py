@@ -18,7 +18,7 @@ from survival.fault import Asked
 from survival.host import Host, small_disk
 from survival.player import Finish, Look, Move, Relay, Write
 from survival.soak import measure, schedule, work
-from survival.soak.cycles import Cycle, Cycles
+from survival.soak.cycles import Cycle, Cycles, adjust_processor
 from survival.soak.hosts import PACKAGES, make_dialect, make_host, make_refusals
 from survival.soak.strikes import Strikes
 
@@ -158,7 +158,8 @@ class Soak:
         if now - self._sampled < SAMPLE_SECONDS:
             return
         self._sampled = now
-        self._cycles.note(measure.find(self._host.place._init.pid))
+        found = measure.find(self._host.place._init.pid)
+        self._cycles.note(found, measure.time_reference())
         done = work.begun(self._host.project, self._total) // work.EACH
         if done > len(self._cycles.finished):
             self._cycles.finish(now)
@@ -186,6 +187,7 @@ class Soak:
         result.faults, result.missing = self._strikes.happened_by_kind, self._strikes.missing
         result.evidence = self._strikes.lines
         result.cycles = self._cycles.finished
+        adjust_processor(result.cycles)
         kept = [f".rekindle/agents/{AGENT}/ops.jsonl", task.LEDGER]
         for path in (host.project / name for name in kept):
             if path.exists():

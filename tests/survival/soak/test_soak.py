@@ -10,7 +10,7 @@ from loopback.log import Part
 from survival import player, task
 from survival.player import Look, Relay, Say, Write
 from survival.soak import flatness, schedule, verdict, work
-from survival.soak.cycles import Cycle, Cycles
+from survival.soak.cycles import Cycle, Cycles, adjust_processor
 from survival.soak.flatness import Bar, Trend
 from survival.soak.measure import Seen
 from survival.soak.run import Result
@@ -216,15 +216,32 @@ def test_a_cycle_has_its_share_of_the_processor_and_of_the_disk():
     noted = Cycles(lambda: next(disk))
     noted.begin(at=0)
     old, new = (Seen("supervisor", (1, at), 40, 9, seconds) for at, seconds in ((1, 2.0), (2, 0.5)))
-    noted.note([old, Seen("daemon", (3, 3), 50, 4, 1.0)])
+    noted.note([old, Seen("daemon", (3, 3), 50, 4, 1.0)], 0.004)
     noted.finish(at=5)
-    noted.note([replace(old, seconds=3.0, memory=30)])
-    noted.note([new])  # the other one was killed
+    noted.note([replace(old, seconds=3.0, memory=30)], 0.006)
+    noted.note([new], 0.01)  # the other one was killed
     noted.finish(at=9)
     first, second = noted.finished
     assert (first.processor, first.disk, first.elsewhere, first.life) == (3.0, 50, 1, 0)
     assert (second.processor, second.disk, second.elsewhere, second.life) == (1.5, 20, 2, 1)
     assert (second.supervisor_memory, second.daemon_memory, second.seconds) == (40, 0, 4)
+    assert [first.reference, second.reference] == pytest.approx([0.004, 0.008])
+
+
+def test_a_slow_machine_is_not_growth_but_more_work_is():
+    slow = [
+        replace(one, processor=one.processor * speed, reference=0.004 * speed)
+        for place, one in enumerate(cycles())
+        for speed in [1.6 if place > 60 else 1.0]
+    ]
+    assert not flatness.find_trends(slow, ())["processor"].is_flat
+    grown = [
+        replace(one, processor=one.processor * (1 + place / 96)) for place, one in enumerate(slow)
+    ]
+    adjust_processor(slow)
+    assert flatness.find_trends(slow, ())["processor"].is_flat
+    adjust_processor(grown)
+    assert not flatness.find_trends(grown, ())["processor"].is_flat
 
 
 # The verdict

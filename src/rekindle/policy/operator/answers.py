@@ -27,6 +27,7 @@ from rekindle.policy.operator.questions import (
     ASKED_CHOICES,
     PERMISSION,
     PERMISSION_CHOICES,
+    find_blocking_question,
     find_question_state,
 )
 from rekindle.policy.projection import open_loops
@@ -198,7 +199,10 @@ def explain_closed(projection: Projection, question: QuestionAsked, now: datetim
             what = answer.choice or to_one_line(answer.text, QUOTED_CHARACTERS)
             return f"it was answered{by} at {answer.ts:%Y-%m-%d %H:%M} UTC: {what}"
         case "unanswered":
-            return f"its deadline has passed, so its default applies: {question.default}"
+            newest = find_blocking_question(projection, now)
+            is_repeated = newest is not None and newest.about == question.about
+            again = f"; {newest.question} asks the same again" if newest and is_repeated else ""
+            return f"its deadline has passed, so its default applies: {question.default}{again}"
         case "withdrawn":
             return "another command made it unnecessary"
         case _:

@@ -98,7 +98,7 @@ def sum_idle_launches(
 
 
 def _find_reset(end: _End, before: Sequence[WorkSigns], since: int) -> IdleWork | None:
-    """Return the totals from which counting starts again after this end, or None if it goes on."""
+    """Return the totals from which counting starts again, or None if it continues."""
     if end.seq <= since or find_progress(end.signs, before):
         return _NONE
     if isinstance(end, LaunchRecord) and end.fruitless is not None:

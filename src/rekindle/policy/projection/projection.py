@@ -7,6 +7,7 @@ import msgspec
 
 from rekindle.documents import events
 from rekindle.documents.events import CycleEnded
+from rekindle.documents.events.operator_events import DEADLINE
 from rekindle.policy.briefs import brief_schedule
 from rekindle.policy.briefs.brief_schedule import BriefState
 from rekindle.policy.projection import sessions
@@ -232,7 +233,16 @@ def prune_projection(projection: Projection) -> Projection:
 
 def _prune_questions(projection: Projection) -> dict[str, events.QuestionAsked]:
     newest = sorted(projection.questions.values(), key=lambda question: question.seq)
-    return {question.question: question for question in newest[-QUESTIONS_KEPT:]}
+    # A failed login is asked about again and again, which must not displace other questions.
+    retried = [question for question in newest if _is_retried(projection, question)][:-1]
+    kept = [question for question in newest if question not in retried]
+    return {question.question: question for question in kept[-QUESTIONS_KEPT:]}
+
+
+def _is_retried(projection: Projection, question: events.QuestionAsked) -> bool:
+    """Return whether the question's default started the agent again."""
+    answer = projection.answers.get(question.question)
+    return answer is not None and (answer.origin, answer.effect) == (DEADLINE, "restart")
 
 
 def _prune_messages(projection: Projection) -> dict[str, events.MessageSent]:

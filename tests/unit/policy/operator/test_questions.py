@@ -106,6 +106,17 @@ def test_after_a_failed_login_it_is_tried_again_soon_without_an_answer():
     assert asked.deadline == NOON + timedelta(seconds=LOGIN_RETRY_SECONDS)
 
 
+def test_an_answer_to_a_login_that_was_tried_again_is_sent_to_the_newest_question():
+    log, later = Log(safe("auth")), NOON + HOUR
+    log.add(*answers.apply_defaults(log.known, later), now=later)
+    log.add(msgspec.structs.replace(safe("auth"), ts=later), now=later)
+    first, second = log.known.questions.values()
+    assert answers.explain_closed(log.known, first, later) == (
+        "its deadline has passed, so its default applies: retry; trades-2 asks the same again"
+    )
+    assert answers.explain_closed(log.known, second, later) == ""
+
+
 @pytest.mark.parametrize("outcome", ["done", "cycles", "limit", "stopped"])
 def test_an_end_that_needs_no_person_asks_nothing(outcome):
     assert Log(ended(outcome)).known.questions == {}

@@ -87,6 +87,31 @@ def test_a_snapshot_has_the_newest_questions_and_their_answers():
     assert small.answers.keys() == small.questions.keys()
 
 
+def test_a_login_that_fails_all_night_displaces_no_other_question():
+    count = QUESTIONS_KEPT + 10
+    questions = {
+        f"a-{number}": events.QuestionAsked(
+            ts=NOON,
+            question=f"a-{number}",
+            number=number,
+            about="asked" if number == 1 else "auth",
+            choices=("skip",) if number == 1 else ("retry", "stop"),
+            default="skip" if number == 1 else "retry",
+            seq=number,
+        )
+        for number in range(1, count + 1)
+    }
+    answers = {
+        f"a-{number}": events.QuestionAnswered(
+            ts=NOON, question=f"a-{number}", effect="restart", origin="deadline"
+        )
+        for number in range(2, count)
+    }
+    small = prune_projection(Projection("a", questions=questions, answers=answers))
+    assert list(small.questions) == ["a-1", f"a-{count - 1}", f"a-{count}"]
+    assert list(small.answers) == [f"a-{count - 1}"]
+
+
 def test_an_answer_during_a_cycle_is_for_the_next_one():
     """A cycle knows only the answers that were there before its last fresh session."""
     happened = [
