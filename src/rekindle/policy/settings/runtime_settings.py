@@ -29,6 +29,7 @@ from rekindle.thresholds.hook_limits import *  # noqa: F403
 from rekindle.thresholds.hook_limits import GATE_LEAST_SECONDS, GATE_MOST_SECONDS
 from rekindle.thresholds.host_limits import *  # noqa: F403
 from rekindle.thresholds.keep_limits import *  # noqa: F403
+from rekindle.thresholds.login_limits import *  # noqa: F403
 from rekindle.thresholds.message_limits import *  # noqa: F403
 from rekindle.thresholds.phone_limits import *  # noqa: F403
 from rekindle.thresholds.pipeline_limits import *  # noqa: F403
