@@ -65,7 +65,7 @@ SOONER = """\
 In these cells, another tool did all items without help, and its next item was done at least
 10 seconds sooner than Rekindle's. A loop keeps starting the CLI; Rekindle waits longer after each
 failure, because a failed start can cost money or be counted by the provider. If only the tool
-itself is killed, the CLI of a loop goes on without it; Rekindle ends that CLI, so that no two of
+itself is killed, the CLI of a loop continues without it. Rekindle ends that CLI, so that no two of
 them ever work in one folder.
 """
 LIMITS = """\

@@ -822,7 +822,7 @@ class Oracle:
             self._look_at(process)
 
     def _look_for_retry(self):
-        """Whoever logs in again finds the agent at work after the pause, without a command."""
+        """After a new login, the agent works again without a command once the pause is over."""
         host, asked = self._host, next(reversed(self._questions.values()), None)
         waits = self._safe and self._desired == "running" and host.is_up and not host.signals
         is_due = asked is not None and asked.about in RETRIED and host.clock() >= asked.deadline

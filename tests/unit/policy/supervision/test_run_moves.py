@@ -368,7 +368,7 @@ def test_the_last_raise_of_a_cap_counts():
     ],
 )
 def test_which_restarts_reset_the_stall_ladder(event, expected):
-    """All but a restart for one launch, and one that nobody asked for."""
+    """All but a restart for one launch, and one by a deadline."""
     run = folded(STARTED, event)
     assert (run.restarted, run.intervened) == expected
 
