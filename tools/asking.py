@@ -33,7 +33,8 @@ command that `status` shows and replace `"TEXT"` with your answer. If you leave 
 - An agent cannot answer its own questions. Rekindle refuses these commands if an agent runs them,
   and stores your answers outside the workspace.
 - For `auth`, the default is `retry`, first after 30 seconds and finally every hour. So the agent
-  continues after you log in, even if you do not answer. Only the first question notifies you.
+  continues after you log in, even if you do not answer. Only the first question notifies you
+  at once; another notification follows if the login still fails after about an hour.
   Rekindle tries until you stop the agent; a short `questions: deadline:` shortens the pauses.
 - After the deadline, the question stays in the list as unanswered until you start the agent again.
 - `restart` and `stop` withdraw the question, and so does `run` if the run has ended. If the agent

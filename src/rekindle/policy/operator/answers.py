@@ -200,8 +200,8 @@ def explain_closed(projection: Projection, question: QuestionAsked, now: datetim
             return f"it was answered{by} at {answer.ts:%Y-%m-%d %H:%M} UTC: {what}"
         case "unanswered":
             newest = find_blocking_question(projection, now)
-            is_repeated = newest is not None and newest.about == question.about
-            again = f"; {newest.question} asks the same again" if newest and is_repeated else ""
+            is_asked_again = newest is not None and newest.about == question.about
+            again = f"; {newest.question} asks the same" if newest and is_asked_again else ""
             return f"its deadline has passed, so its default applies: {question.default}{again}"
         case "withdrawn":
             return "another command made it unnecessary"

@@ -82,7 +82,7 @@ def sum_idle_launches(
         before.append(known)
         if end.signs is not None and end.signs.artefacts:
             signs[type(end)] = [*known, end.signs]
-    # From the last one back: comparing all of them would take ever longer as the agent works on.
+    # Backwards: comparing all of them would take longer and longer as the agent works.
     resets = ((at, _find_reset(ends[at], before[at], since)) for at in reversed(range(len(ends))))
     last, idle_work = next(((at, reset) for at, reset in resets if reset is not None), (-1, _NONE))
     billed, spent, base = False, 0.0, 0.0
@@ -177,8 +177,11 @@ def render_idle_notice(idle: IdleWork, now: datetime, wait: WaitUntil | None = N
     retried = (
         f"the next try is at {wait.until:%Y-%m-%d %H:%M} UTC" if wait else ("the next try is now")
     )
-    many = f"{render_count(idle.launches, 'launch', 'launches')} without progress"
-    return f"{many}, the last one: {idle.last.words or idle.last.exit}; {retried}"
+    if idle.launches:
+        found = f"{render_count(idle.launches, 'launch', 'launches')} without progress"
+    else:  # launches without a login are not counted
+        found = f"all launches have failed since {idle.failing:%Y-%m-%d %H:%M} UTC"
+    return f"{found}, the last one: {idle.last.words or idle.last.exit}; {retried}"
 
 
 def describe_bounds(bounds: ProgressSettings, *, lifted: bool = False) -> str:

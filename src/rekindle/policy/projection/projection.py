@@ -234,8 +234,8 @@ def prune_projection(projection: Projection) -> Projection:
 def _prune_questions(projection: Projection) -> dict[str, events.QuestionAsked]:
     newest = sorted(projection.questions.values(), key=lambda question: question.seq)
     # A failed login is asked about again and again, which must not displace other questions.
-    retried = [question for question in newest if _is_retried(projection, question)][:-1]
-    kept = [question for question in newest if question not in retried]
+    retried = [question.question for question in newest if _is_retried(projection, question)]
+    kept = [question for question in newest if question.question not in retried[:-1]]
     return {question.question: question for question in kept[-QUESTIONS_KEPT:]}
 
 

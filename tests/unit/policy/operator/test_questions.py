@@ -112,7 +112,7 @@ def test_an_answer_to_a_login_that_was_tried_again_is_sent_to_the_newest_questio
     log.add(msgspec.structs.replace(safe("auth"), ts=later), now=later)
     first, second = log.known.questions.values()
     assert answers.explain_closed(log.known, first, later) == (
-        "its deadline has passed, so its default applies: retry; trades-2 asks the same again"
+        "its deadline has passed, so its default applies: retry; trades-2 asks the same"
     )
     assert answers.explain_closed(log.known, second, later) == ""
 

@@ -234,6 +234,15 @@ def test_a_wait_for_progress():
     assert idle.decide_pace(idle.IdleWork(launches=10), ProgressSettings(), NOW) is None
 
 
+def test_a_login_that_fails_for_an_hour_is_announced_without_a_number():
+    """Its launches are not counted, so the notification says since when it has failed."""
+    found = measured(launch(2, "auth", words="log in"), launch(40, "auth", words="log in"))
+    assert idle.render_idle_notice(found, NOW + timedelta(minutes=62)) == (
+        "all launches have failed since 2026-04-09 12:02 UTC, the last one: log in; "
+        "the next try is now"
+    )
+
+
 NOTICE = "3 launches without progress, the last one: "
 
 
