@@ -22,7 +22,7 @@ STYLE = """<style>
 :root { --claude-code: #b35900; --codex: #0757ba; --gemini: #8250df; }
 @media (prefers-color-scheme: dark) { :root { --claude-code: #f0883e; --codex: #58a6ff;
   --gemini: #bc8cff; } }
-.line { fill: none; stroke-width: 2; } .area { opacity: 0.2; }
+.area { opacity: 0.2; }
 </style>"""
 
 
@@ -84,8 +84,8 @@ def _draw_cli(
     sample = f'x1="{ENDS + 15}" x2="{ENDS + 35}" y1="{at}" y2="{at}"'
     return [
         f'<polygon class="area" fill="{color}" points="{area}"/>',
-        f'<polyline class="line" stroke="{color}" points="{" ".join(middle)}"/>',
-        f'<line class="line" stroke="{color}" {sample}/>',
+        f'<polyline class="run" stroke="{color}" points="{" ".join(middle)}"/>',
+        f'<line class="run" stroke="{color}" {sample}/>',
         f'<text x="{ENDS + 41}" y="{at + 4}">{CLI_NAMES[cli]}</text>',
     ]
 

@@ -20,17 +20,19 @@ seeds:
   each fault really happened. The CLIs are set to retry a request only once, so that Rekindle sees
   the errors.
 - In the middle half of a run, no fault ends the supervisor. So one supervisor lives for at least
-  half of the cycles, which is long enough to show a leak.
+  half of the cycles, which shows a leak that grows with each cycle, but not one that grows with
+  time.
 - A measure is flat if its median in the last quarter of the cycles is at most {memory:.0f} percent
   (memory), {descriptors:g} (open files) or {cost:.0f} percent (processor time, disk) above that of
   the second quarter. Processor time and disk are those of cycles without a fault, because a fault
   has a cost of its own, which the chart shows.
-- Processor time is adjusted by that of a fixed piece of work in the same cycle, because other
-  programs on the machine slow down both.
+- Memory, open files and processor time are those of the supervisor and the daemon, without hooks
+  and commands. Processor time is adjusted by that of a fixed piece of work in the same cycle,
+  because other programs on the machine slow down both.
 - Snapshots in git are not counted. Git stores the list of a folder again when it changes, so they
   grow with the number of files.
 
-The measures are of {date}, with {clis}. The machine did other work too, so times are only rough.
+{measured}
 
 ```sh
 just soak                              # every run that has no result yet: {spent:.1f} hours here
@@ -61,8 +63,7 @@ def render_soak() -> str:
         memory=(stored.bars["supervisor_memory"].share - 1) * 100,
         descriptors=stored.bars["supervisor_descriptors"].slack,
         cost=(stored.bars["processor"].share - 1) * 100,
-        date=stored.date,
-        clis=_join([f"{CLI_NAMES[cli]} {version}" for cli, version in stored.clis.items()]),
+        measured=textwrap.fill(_describe_measures(stored), WIDTH),
         spent=sum(run.seconds for run in stored.runs) / 3600,
     )
     parts = [
@@ -76,13 +77,21 @@ def render_soak() -> str:
     return "\n".join([*parts, ""])
 
 
+def _describe_measures(stored: Stored) -> str:
+    clis = _join([f"{CLI_NAMES[cli]} {version}" for cli, version in stored.clis.items()])
+    return (
+        f"The measures are of {stored.date}, with {clis}. The machine did other work too, so times "
+        "are only rough, and a quarter has only a few cycles without a fault."
+    )
+
+
 def _judge(stored: Stored) -> str:
     """Return what all runs together show."""
     items, faults = sum(run.total for run in stored.runs), _count_faults(stored.runs)
     wrong = [_name(run) for run in stored.runs if not run.is_complete]
     found = f"Rekindle did {items:,} items in {len(stored.runs)} runs, through {faults} faults"
     found += (
-        f", with losses or help in {_join(wrong)} (see the table)."
+        f", with trouble in {_join(wrong)} (see the table)."
         if wrong
         else ": none was lost, none was done twice, no process was left over, and no person acted."
     )

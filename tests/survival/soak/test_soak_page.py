@@ -49,7 +49,7 @@ def test_runs_without_trouble():
 @pytest.mark.parametrize("name", ["lost", "twice", "left", "interventions", "missing"])
 def test_a_run_with_a_loss_is_named(name):
     judged = soak_page._judge(stored(GOOD, changed(seed=2, **{name: 1})))
-    assert "with losses or help in Codex, 2" in judged
+    assert "with trouble in Codex, 2" in judged
 
 
 def test_a_measure_that_grew_is_named_and_bold():
